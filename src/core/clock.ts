@@ -1,0 +1,57 @@
+import { uptime } from 'node:os';
+
+/** Time and chance, as arguments: a test passes its own. */
+export interface Clock {
+  /** Milliseconds since some start. Never falls, and counts the time a machine was suspended. */
+  now(): number;
+  /** Calls back once, after at least so many milliseconds. */
+  setTimeout(callback: () => void, ms: number): Timer;
+  /** From 0 (inclusive) to 1 (exclusive). */
+  random(): number;
+}
+
+export interface Timer {
+  clear(): void;
+}
+
+/** How far the system's uptime may be ahead of the monotonic clock by rounding alone: it is given in whole seconds. */
+const UPTIME_GRAIN_MS = 1_000;
+
+/**
+ * The machine's clock: the larger of the monotonic clock and the system's uptime. The monotonic clock stands still while Linux is
+ * suspended, the uptime does not; neither is moved by setting the wall clock.
+ */
+export function systemClock(): Clock {
+  const bootMs = uptime() * 1_000;
+  const startMs = performance.now();
+  let suspendedMs = 0;
+  return {
+    now() {
+      const monotonicMs = performance.now() - startMs;
+      const behindMs = uptime() * 1_000 - bootMs - monotonicMs - UPTIME_GRAIN_MS;
+      if (behindMs > suspendedMs) suspendedMs = behindMs;
+      return monotonicMs + suspendedMs;
+    },
+    setTimeout(callback, ms) {
+      const handle = setTimeout(callback, ms);
+      return { clear: () => clearTimeout(handle) };
+    },
+    random: Math.random,
+  };
+}
+
+/** Resolves after `ms`; rejects with the signal's reason when it is aborted before. */
+export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const onAbort = () => {
+      timer.clear();
+      reject(signal?.reason);
+    };
+    const timer = clock.setTimeout(() => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    }, ms);
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}
