@@ -18,16 +18,17 @@ import type { Transport } from './transport.ts';
 const CATCH_UP_REVISIONS = 1_000;
 
 interface Watch {
+  readonly id: number;
   readonly target: Target;
   nextRevision: number;
 }
 
 /** Both ends of a watch stream: the client's methods, and the server's list of watches, which commits are shown to. */
 export class MemoryWatchStream implements WatchStream {
+  /** The client's view; what is on its way for a cancelled watch is not taken for a new one of the same id. */
+  readonly #wanted = new Map<number, Watch>();
   /** The server's. */
-  readonly #watches = new Map<number, Watch>();
-  /** The client's: ids that it has not cancelled. */
-  readonly #wanted = new Set<number>();
+  readonly #served = new Set<Watch>();
   readonly #exchange: Exchange;
 
   constructor(
@@ -41,14 +42,17 @@ export class MemoryWatchStream implements WatchStream {
     this.#request(() => sessions.add(this));
   }
 
-  create(id: number, request: WatchRequest): void {
-    this.#wanted.add(id);
-    this.#request(() => this.#start(id, request));
+  create(id: number, { target, startRevision }: WatchRequest): void {
+    const watch = { id, target, nextRevision: startRevision };
+    this.#wanted.set(id, watch);
+    this.#request(() => this.#start(watch));
   }
 
   cancel(id: number): void {
+    const watch = this.#wanted.get(id);
+    if (!watch) return;
     this.#wanted.delete(id);
-    this.#request(() => this.#watches.delete(id));
+    this.#request(() => this.#served.delete(watch));
   }
 
   close(): void {
@@ -57,35 +61,36 @@ export class MemoryWatchStream implements WatchStream {
 
   /** The server shows a commit to every watch on the stream. */
   commit(commit: Commit): void {
-    for (const [id, watch] of this.#watches) this.#send(id, watch, [commit]);
+    for (const watch of this.#served) this.#send(watch, [commit]);
   }
 
-  #start(id: number, { target, startRevision }: WatchRequest): void {
-    this.#reply('reply', id, () => this.observer.onCreated(id));
-    const watch = { target, nextRevision: startRevision > 0 ? startRevision : this.model.header.revision + 1 };
+  #start(watch: Watch): void {
+    this.#reply('reply', watch, () => this.observer.onCreated(watch.id));
+    // etcd takes 0 for "from now on".
+    if (watch.nextRevision <= 0) watch.nextRevision = this.model.header.revision + 1;
     try {
       const commits = this.model.since(watch.nextRevision);
-      this.#watches.set(id, watch);
+      this.#served.add(watch);
       for (let i = 0; i < commits.length; i += CATCH_UP_REVISIONS) {
-        this.#send(id, watch, commits.slice(i, i + CATCH_UP_REVISIONS));
+        this.#send(watch, commits.slice(i, i + CATCH_UP_REVISIONS));
       }
     } catch (error) {
       if (!(error instanceof CompactedError)) throw error;
-      this.#reply('event', id, () => {
-        this.#wanted.delete(id);
-        this.observer.onCanceled(id, error);
+      this.#reply('event', watch, () => {
+        this.#wanted.delete(watch.id);
+        this.observer.onCanceled(watch.id, error);
       });
     }
   }
 
-  #send(id: number, watch: Watch, commits: readonly Commit[]): void {
+  #send(watch: Watch, commits: readonly Commit[]): void {
     const events: WatchEvent[] = [];
     for (const commit of commits) {
       if (commit.revision < watch.nextRevision) continue;
       watch.nextRevision = commit.revision + 1;
       for (const event of commit.events) if (targetHas(watch.target, event.kv.key)) events.push(event);
     }
-    if (events.length > 0) this.#reply('event', id, () => this.observer.onEvents(id, events));
+    if (events.length > 0) this.#reply('event', watch, () => this.observer.onEvents(watch.id, events));
   }
 
   /** What arrives after the end of the stream has no one to serve. */
@@ -95,9 +100,9 @@ export class MemoryWatchStream implements WatchStream {
     });
   }
 
-  #reply(kind: 'reply' | 'event', id: number, deliver: () => void): void {
+  #reply(kind: 'reply' | 'event', watch: Watch, deliver: () => void): void {
     this.#exchange.reply(kind, () => {
-      if (this.#wanted.has(id)) deliver();
+      if (this.#wanted.get(watch.id) === watch) deliver();
     });
   }
 }

@@ -89,14 +89,17 @@ export function compareHolds(keys: KeyTree, compare: Compare): boolean {
 }
 
 export function readRange(keys: KeyTree, op: RangeOp): RangeResult {
-  const found = keysOf(keys, op.target, op.from && decoder.decode(op.from));
-  if (op.countOnly) return { kvs: [], count: found.length };
+  let found = keysOf(keys, op.target, op.from && decoder.decode(op.from));
   const count = found.length;
-  if (op.orderByCreate) found.sort((a, b) => a.createRevision - b.createRevision);
-  const page = op.limit && op.limit < count ? found.slice(0, op.limit) : found;
+  if (op.countOnly) return { kvs: [], count };
+  const { maxCreateRevision } = op;
+  if (maxCreateRevision !== undefined) found = found.filter((kv) => kv.createRevision <= maxCreateRevision);
+  const sign = op.newestFirst ? -1 : 1;
+  if (op.orderByCreate) found.sort((a, b) => sign * (a.createRevision - b.createRevision));
+  const page = op.limit && op.limit < found.length ? found.slice(0, op.limit) : found;
   const kvs = op.keysOnly ? page.map((kv) => ({ ...kv, value: NO_BYTES })) : page;
   const last = page.at(-1);
   // The byte string after a key is the key with a zero byte. Pages by create revision have no such successor.
-  if (!last || page.length === count || op.orderByCreate) return { kvs, count };
+  if (!last || page.length === found.length || op.orderByCreate) return { kvs, count };
   return { kvs, count, next: encoder.encode(`${last.key}\0`) };
 }
