@@ -18,7 +18,7 @@ export interface ServerTls {
 export interface EtcdOptions {
   /** Where etcd and etcdctl are. Default: ETCD_BIN_DIR, else the PATH. */
   readonly binDir?: string;
-  /** Default: a temporary folder, removed by `stop` and `kill` at the end of the process. */
+  /** Default: a temporary folder, which goes with this process at the latest. */
   readonly dataDir?: string;
   readonly extraArgs?: readonly string[];
   /** Paths of PEM files; clients then come by https. */
@@ -39,6 +39,20 @@ function binary(name: string, binDir = process.env['ETCD_BIN_DIR']): string {
 
 export function etcdctlBinary(binDir?: string): string {
   return binary('etcdctl', binDir);
+}
+
+/** Removed when this process exits: each holds a preallocated log of 64 MB. */
+const temporaryFolders = new Set<string>();
+
+function temporaryFolder(): string {
+  if (temporaryFolders.size === 0) {
+    process.on('exit', () => {
+      for (const folder of temporaryFolders) rmSync(folder, { recursive: true, force: true });
+    });
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'etcd-test-'));
+  temporaryFolders.add(folder);
+  return folder;
 }
 
 const versions = new Map<string, string>();
@@ -211,7 +225,7 @@ async function members(count: number, options: EtcdOptions): Promise<Member[]> {
   const ports = await freePorts(3 * count);
   const drafts = Array.from({ length: count }, (_, i) => ({
     name: `test-${process.pid}-${ports[3 * i]}`,
-    dataDir: options.dataDir ?? join(mkdtempSync(join(tmpdir(), 'etcd-test-')), 'data'),
+    dataDir: options.dataDir ?? join(temporaryFolder(), 'data'),
     clientPort: ports[3 * i] as number,
     peerPort: ports[3 * i + 1] as number,
     metricsPort: ports[3 * i + 2] as number,

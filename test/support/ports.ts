@@ -28,45 +28,55 @@ export async function freePorts(count: number): Promise<number[]> {
   return [...ports];
 }
 
-const TCP_LISTEN = '0A';
+const LISTEN = '0A';
+const ESTABLISHED = '01';
 
-/** Inodes of the sockets that listen on `port`, on any address. */
-function listeningInodes(port: number): string[] {
-  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
-  const inodes: string[] = [];
-  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
-    for (const line of readFileSync(table, 'utf8').split('\n').slice(1)) {
-      const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
-      if (state === TCP_LISTEN && local.endsWith(suffix)) inodes.push(inode);
+interface TcpSocket {
+  readonly localPort: number;
+  readonly remotePort: number;
+  readonly state: string;
+  /** As /proc/PID/fd names it. */
+  readonly name: string;
+}
+
+function portOf(address: string): number {
+  return Number.parseInt(address.slice(address.lastIndexOf(':') + 1), 16);
+}
+
+function tcpSockets(): TcpSocket[] {
+  const lines = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((table) => readFileSync(table, 'utf8').split('\n').slice(1));
+  return lines.filter(Boolean).map((line) => {
+    const [, local = '', remote = '', state = '', , , , , , inode = ''] = line.trim().split(/\s+/);
+    return { localPort: portOf(local), remotePort: portOf(remote), state, name: `socket:[${inode}]` };
+  });
+}
+
+/** What the open files of a process are. */
+function openFiles(pid: number | 'self'): Set<string> {
+  const files = new Set<string>();
+  for (const fd of readdirSync(`/proc/${pid}/fd`)) {
+    try {
+      files.add(readlinkSync(`/proc/${pid}/fd/${fd}`));
+    } catch {
+      // Closed since it was listed.
     }
   }
-  return inodes;
+  return files;
 }
 
 /** Whether process `pid` listens on `port`. Elsewhere than on Linux nothing can be said, and it is believed. */
 export function ownsPort(pid: number, port: number): boolean {
   if (process.platform !== 'linux') return true;
-  const wanted = new Set(listeningInodes(port).map((inode) => `socket:[${inode}]`));
-  if (wanted.size === 0) return false;
-  return readdirSync(`/proc/${pid}/fd`).some((fd) => {
-    try {
-      return wanted.has(readlinkSync(`/proc/${pid}/fd/${fd}`));
-    } catch {
-      return false;
-    }
-  });
+  const listening = tcpSockets().filter(({ localPort, state }) => localPort === port && state === LISTEN);
+  if (listening.length === 0) return false;
+  const files = openFiles(pid);
+  return listening.some(({ name }) => files.has(name));
 }
 
-/** How many established TCP connections this machine has to `port`, each counted once (at its client's end). */
-export function connectionsTo(port: number): number {
-  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
-  const ESTABLISHED = '01';
-  let count = 0;
-  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
-    for (const line of readFileSync(table, 'utf8').split('\n').slice(1)) {
-      const [, , remote = '', state] = line.trim().split(/\s+/);
-      if (state === ESTABLISHED && remote.endsWith(suffix)) count += 1;
-    }
-  }
-  return count;
+/** How many TCP connections to `port` this process holds; with `anyState` also those half made or half closed. Linux only. */
+export function connectionsTo(port: number, { anyState = false } = {}): number {
+  const files = openFiles('self');
+  return tcpSockets().filter(
+    ({ remotePort, state, name }) => remotePort === port && (anyState || state === ESTABLISHED) && files.has(name),
+  ).length;
 }
