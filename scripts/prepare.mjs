@@ -29,7 +29,8 @@ const isOlder = ([major, minor], [oldestMajor, oldestMinor]) =>
 function run(command, args, options = {}) {
   const { error, status } = spawnSync(command, args, {
     cwd: root,
-    stdio: ['ignore', 'inherit', 'inherit'],
+    // stdout stays clean for whoever reads the tests' results.
+    stdio: ['ignore', process.stderr, process.stderr],
     ...options,
   });
   return error === undefined && status === 0;
@@ -126,8 +127,7 @@ function installEtcd() {
     // Through env, because sudo drops what it is not told to keep.
     const [program, ...args] = [...prefix, 'env', 'DEBIAN_FRONTEND=noninteractive', ...command];
     say(`installing etcd: ${[...prefix, ...command].join(' ')}`);
-    // Its output is progress too: stdout stays clean for whoever reads the tests' results.
-    return run(program, args, { stdio: ['ignore', process.stderr, process.stderr] });
+    return run(program, args);
   };
   if (installer.before !== undefined) execute(installer.before);
   for (const command of installer.attempts) {
