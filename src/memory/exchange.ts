@@ -1,6 +1,5 @@
 import type { Clock } from '../core/clock.ts';
 import { ConnectionError } from '../core/errors.ts';
-import type { Transport } from './transport.ts';
 
 /** What travels: a call's or stream's message to the server, its answer, or a watch's events. */
 export type MessageKind = 'request' | 'reply' | 'event';
@@ -15,6 +14,18 @@ export interface Network {
   readonly running: boolean;
 }
 
+/** What an exchange must know of the client whose it is. */
+export interface Link {
+  readonly name: string;
+  readonly endpoint: string;
+  readonly network: Network;
+  readonly partitioned: boolean;
+  readonly crashed: boolean;
+  readonly closed: boolean;
+  /** Lanes with something to deliver when the way is free again. */
+  readonly held: Set<Lane>;
+}
+
 /** Messages in one direction, each delayed, delivered in order, held back while the way is blocked. */
 export class Lane {
   #queue: (() => void)[] = [];
@@ -22,7 +33,7 @@ export class Lane {
   #closed = false;
 
   constructor(
-    private readonly transport: Transport,
+    private readonly link: Link,
     private readonly blocked: () => boolean,
   ) {}
 
@@ -33,7 +44,7 @@ export class Lane {
       this.#due++;
       this.pump();
     };
-    const { network, name } = this.transport;
+    const { network, name } = this.link;
     const delayMs = network.delayMs(kind, name);
     if (delayMs > 0) network.clock.setTimeout(arrive, delayMs);
     else queueMicrotask(arrive);
@@ -42,7 +53,7 @@ export class Lane {
   pump(): void {
     while (this.#due > 0 && !this.#closed) {
       if (this.blocked()) {
-        this.transport.held.add(this);
+        this.link.held.add(this);
         return;
       }
       this.#due--;
@@ -54,7 +65,7 @@ export class Lane {
   close(): void {
     this.#closed = true;
     this.#queue = [];
-    this.transport.held.delete(this);
+    this.link.held.delete(this);
   }
 }
 
@@ -68,14 +79,14 @@ export class Exchange {
   onDetached: () => void = () => undefined;
 
   constructor(
-    private readonly transport: Transport,
+    private readonly link: Link,
     private readonly connection: Connection,
     readonly kind: 'call' | 'stream',
     private readonly onFailed: (error: ConnectionError) => void,
   ) {
-    const cutOff = () => transport.partitioned || connection.silenced;
-    this.#up = new Lane(transport, cutOff);
-    this.#down = new Lane(transport, () => cutOff() || connection.frozen);
+    const cutOff = () => link.partitioned || connection.silenced;
+    this.#up = new Lane(link, cutOff);
+    this.#down = new Lane(link, () => cutOff() || connection.frozen);
   }
 
   /** Whether the server still serves it. */
@@ -85,9 +96,9 @@ export class Exchange {
 
   /** To the server. A frozen server does the work when it thaws, whatever has become of the client. */
   request(work: () => void): void {
-    if (!this.#clientOpen || this.transport.crashed || this.transport.closed) return;
+    if (!this.#clientOpen || this.link.crashed || this.link.closed) return;
     const run = () => {
-      if (!this.transport.network.running) this.reset();
+      if (!this.link.network.running) this.reset();
       else work();
     };
     this.#up.send('request', () => (this.connection.frozen ? void this.connection.inbox.push(run) : run()));
@@ -105,7 +116,7 @@ export class Exchange {
   reset(): void {
     this.#detach();
     this.#down.close();
-    this.#down = new Lane(this.transport, () => this.transport.partitioned || this.connection.silenced);
+    this.#down = new Lane(this.link, () => this.link.partitioned || this.connection.silenced);
     this.#down.send('reply', () => this.fail('the connection was lost'));
   }
 
@@ -113,14 +124,14 @@ export class Exchange {
   fail(reason: string, retryable = true): void {
     if (!this.#clientOpen) return;
     this.end();
-    this.onFailed(new ConnectionError(`${this.transport.endpoint}: ${reason}`, { retryable }));
+    this.onFailed(new ConnectionError(`${this.link.endpoint}: ${reason}`, { retryable }));
   }
 
   /** The client is done with it. What it has sent arrives, unless it is held back by a partition. */
   end(): void {
     this.#clientOpen = false;
     this.#down.close();
-    if (this.transport.partitioned) this.#up.close();
+    if (this.link.partitioned) this.#up.close();
     this.#detach();
   }
 

@@ -37,9 +37,8 @@ export class MemoryStore implements Store {
     return this.transport.endpoint;
   }
 
-  connect(options: CallOptions): Promise<Header> {
-    if (!this.transport.closed) this.transport.reconnect();
-    return this.#read(options, () => this.service.model.header);
+  connect({ timeoutMs }: CallOptions): Promise<Header> {
+    return this.transport.connect(timeoutMs, () => this.service.model.header);
   }
 
   range(op: RangeOp, options: CallOptions): Promise<RangeResult & { readonly header: Header }> {

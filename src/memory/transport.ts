@@ -1,8 +1,8 @@
 import { ConnectionError } from '../core/errors.ts';
-import { Connection, Exchange, type Lane, type Network } from './exchange.ts';
+import { Connection, Exchange, type Lane, type Link, type Network } from './exchange.ts';
 
 /** A client's way to the server, and what can be wrong with it. */
-export class Transport {
+export class Transport implements Link {
   partitioned = false;
   crashed = false;
   closed = false;
@@ -12,6 +12,8 @@ export class Transport {
   lostReplies = 0;
   readonly held = new Set<Lane>();
   #connection = new Connection();
+  /** A client uses no connection that it has not proven. One that breaks later repairs itself. */
+  #proven = false;
   readonly #frozen = new Set<Connection>();
 
   constructor(
@@ -23,58 +25,32 @@ export class Transport {
     return `memory://${this.name}`;
   }
 
+  /** Takes a new connection and proves it by a call. Calls on the one before fail, its streams end without a word. */
+  async connect<T>(timeoutMs: number, probe: () => T): Promise<T> {
+    this.#drop();
+    if (this.closed) throw this.#unusable();
+    const connection = this.#connection;
+    const answer = await this.#call(timeoutMs, false, probe);
+    if (this.#connection === connection) this.#proven = true;
+    return answer;
+  }
+
   /** A stream; `onFailed` hears its end unless the client ends it itself. */
   openStream(onFailed: (error: ConnectionError) => void): Exchange {
-    return this.#open('stream', onFailed);
+    const exchange = this.#open('stream', onFailed);
+    if (!this.#proven && !this.crashed) queueMicrotask(() => exchange.fail('not connected'));
+    return exchange;
   }
 
   /** A call that `work` answers, on the server. */
-  call<T>(timeoutMs: number, writes: boolean, work: () => T): Promise<T> {
-    if (this.crashed) return new Promise(() => undefined);
-    if (this.closed) return Promise.reject(new ConnectionError(`${this.endpoint}: closed`, { retryable: false }));
-    return new Promise((resolve, reject) => {
-      const exchange = this.#open('call', (error) => {
-        timer.clear();
-        reject(error);
-      });
-      const timer = this.network.clock.setTimeout(() => exchange.fail(`no answer within ${timeoutMs} ms`), timeoutMs);
-      const answer = (settle: () => void) =>
-        exchange.reply('reply', () => {
-          timer.clear();
-          exchange.end();
-          settle();
-        });
-      exchange.request(() => {
-        if (writes && this.lostRequests > 0) {
-          this.lostRequests--;
-          return exchange.reset();
-        }
-        let settle: () => void;
-        try {
-          const result = work();
-          settle = () => resolve(result);
-        } catch (error) {
-          settle = () => reject(error);
-        }
-        if (!writes || this.lostReplies === 0) return answer(settle);
-        this.lostReplies--;
-        exchange.reset();
-      });
-    });
-  }
-
-  /** The client takes a new connection. Its calls fail, its streams end without a word. */
-  reconnect(): void {
-    const dropped = this.#replaceConnection();
-    for (const exchange of dropped) {
-      if (exchange.kind === 'call') exchange.fail('the connection was dropped');
-      else exchange.end();
-    }
+  async call<T>(timeoutMs: number, writes: boolean, work: () => T): Promise<T> {
+    if (!this.#proven && !this.crashed) throw this.#unusable();
+    return this.#call(timeoutMs, writes, work);
   }
 
   close(): void {
     this.closed = true;
-    this.reconnect();
+    this.#drop();
   }
 
   /** The server breaks the connection. A client behind a partition hears of it when that is healed. */
@@ -122,6 +98,56 @@ export class Transport {
     }
     this.#frozen.clear();
     this.#release();
+  }
+
+  #call<T>(timeoutMs: number, writes: boolean, work: () => T): Promise<T> {
+    if (this.crashed) return new Promise(() => undefined);
+    return new Promise((resolve, reject) => {
+      const exchange = this.#open('call', (error) => {
+        timer.clear();
+        reject(error);
+      });
+      const timer = this.network.clock.setTimeout(() => exchange.fail(`no answer within ${timeoutMs} ms`), timeoutMs);
+      exchange.request(() => {
+        if (writes && this.lostRequests > 0) {
+          this.lostRequests--;
+          return exchange.reset();
+        }
+        const settle = this.#outcome(work, resolve, reject);
+        if (writes && this.lostReplies > 0) {
+          this.lostReplies--;
+          return exchange.reset();
+        }
+        exchange.reply('reply', () => {
+          timer.clear();
+          exchange.end();
+          settle();
+        });
+      });
+    });
+  }
+
+  #unusable(): ConnectionError {
+    return new ConnectionError(`${this.endpoint}: ${this.closed ? 'closed' : 'not connected'}`, {
+      retryable: !this.closed,
+    });
+  }
+
+  #outcome<T>(work: () => T, resolve: (result: T) => void, reject: (error: unknown) => void): () => void {
+    try {
+      const result = work();
+      return () => resolve(result);
+    } catch (error) {
+      return () => reject(error);
+    }
+  }
+
+  #drop(): void {
+    this.#proven = false;
+    for (const exchange of this.#replaceConnection()) {
+      if (exchange.kind === 'call') exchange.fail('the connection was dropped');
+      else exchange.end();
+    }
   }
 
   #open(kind: 'call' | 'stream', onFailed: (error: ConnectionError) => void): Exchange {

@@ -1,10 +1,10 @@
 import test from 'ava';
 import { ConnectionError, LeaseNotFoundError, NoSpaceError } from '../../src/core/errors.ts';
-import { CALL, keys, memoryServer, put, Recorder, range, remove } from './harness.ts';
+import { CALL, connected, keys, memoryServer, put, Recorder, range, remove } from './harness.ts';
 
 test('a partitioned client is told nothing, and its calls time out by the clock', async (t) => {
   const { clock, server } = memoryServer();
-  const [near, far] = [server.client(), server.client()];
+  const [near, far] = [await connected(server), await connected(server)];
   const heard = new Recorder();
   far.openWatch(heard).create(1, { target: { prefix: '/' }, startRevision: 1 });
   await clock.advance(0);
@@ -28,7 +28,7 @@ test('a partitioned client is told nothing, and its calls time out by the clock'
 
 test('a call that waits out a short partition is done', async (t) => {
   const { clock, server } = memoryServer();
-  const client = server.client();
+  const client = await connected(server);
   server.partition(client);
   const pending = put(client, '/a');
   await clock.advance(0.5);
@@ -42,12 +42,12 @@ test('after a partition streams may be broken, with or without a word', async (t
     ['end', ['created 1', 'end ConnectionError']],
     ['silent', ['created 1']],
   ] as const) {
-    const client = server.client();
+    const client = await connected(server);
     const heard = new Recorder();
     client.openWatch(heard).create(1, { target: { prefix: '/' }, startRevision: 0 });
     await clock.advance(0);
     server.partition(client);
-    await put(server.client(), '/a');
+    await put(await connected(server), '/a');
     server.heal(client, fate);
     await clock.advance(10);
     t.deepEqual(heard.said, said);
@@ -57,7 +57,7 @@ test('after a partition streams may be broken, with or without a word', async (t
 
 test('a restart behind a partition is heard of when it is healed', async (t) => {
   const { clock, server } = memoryServer();
-  const client = server.client();
+  const client = await connected(server);
   const heard = new Recorder();
   client.openWatch(heard);
   await clock.advance(0);
@@ -72,8 +72,8 @@ test('a restart behind a partition is heard of when it is healed', async (t) => 
 
 test('a crashed client sends nothing more, its calls never settle and its streams die silently', async (t) => {
   const { clock, server } = memoryServer();
-  const client = server.client();
-  const other = server.client();
+  const client = await connected(server);
+  const other = await connected(server);
   const heard = new Recorder();
   const alive: number[] = [];
   client.openWatch(heard).create(1, { target: { prefix: '/' }, startRevision: 1 });
@@ -102,9 +102,11 @@ test('a crashed client sends nothing more, its calls never settle and its stream
 });
 
 test('what a client had sent before it crashed is done', async (t) => {
-  const { clock, server } = memoryServer({ delayMs: () => 100 });
-  const client = server.client();
-  put(client, '/a').catch(() => t.fail());
+  let delayMs = 0;
+  const { clock, server } = memoryServer({ delayMs: () => delayMs });
+  const client = await connected(server);
+  delayMs = 100;
+  void put(client, '/a');
   server.crash(client);
   await clock.advance(1);
   t.is(server.model.header.revision, 2);
@@ -112,7 +114,7 @@ test('what a client had sent before it crashed is done', async (t) => {
 
 test('a restart ends all streams, raises the term, and gives every lease its whole ttl and an election timeout', async (t) => {
   const { clock, server } = memoryServer();
-  const client = server.client();
+  const client = await connected(server);
   const heard = new Recorder();
   const ends: string[] = [];
   client.openWatch(heard);
@@ -136,7 +138,7 @@ test('a restart ends all streams, raises the term, and gives every lease its who
 
 test('a stopped server refuses calls and streams at once and lets no lease expire', async (t) => {
   const { clock, server } = memoryServer();
-  const client = server.client();
+  const client = await connected(server);
   const { id } = await client.leaseGrant(2, CALL);
   await put(client, '/a', '', id);
   server.stop();
@@ -147,12 +149,13 @@ test('a stopped server refuses calls and streams at once and lets no lease expir
   await clock.advance(100);
   t.deepEqual(heard.said, ['end ConnectionError']);
   server.start();
+  await client.connect(CALL);
   t.deepEqual(await keys(client, '/'), ['/a']);
 });
 
 test('a write whose answer is lost was done, one whose request is lost was not', async (t) => {
   const { server } = memoryServer();
-  const client = server.client();
+  const client = await connected(server);
   server.loseReplies(client);
   await t.throwsAsync(put(client, '/a'), { instanceOf: ConnectionError });
   server.loseRequests(client);
@@ -165,7 +168,7 @@ test('a write whose answer is lost was done, one whose request is lost was not',
 
 test('a frozen member does a write late, over what was written through another one since', async (t) => {
   const { clock, server } = memoryServer();
-  const client = server.client();
+  const client = await connected(server);
   await put(client, '/a', '1');
   server.freeze(client);
   const late = t.throwsAsync(put(client, '/a', '2'), { instanceOf: ConnectionError });
@@ -182,7 +185,7 @@ test('a frozen member does a write late, over what was written through another o
 
 test('a restart loses what a frozen member had not done', async (t) => {
   const { clock, server } = memoryServer();
-  const client = server.client();
+  const client = await connected(server);
   server.freeze(client);
   const lost = t.throwsAsync(put(client, '/a'), { instanceOf: ConnectionError });
   await clock.advance(0.1);
@@ -196,7 +199,7 @@ test('a restart loses what a frozen member had not done', async (t) => {
 
 test('a restore brings back data, revision and leases, keeps the cluster id, and lowers the term', async (t) => {
   const { clock, server } = memoryServer();
-  const client = server.client();
+  const client = await connected(server);
   const { id } = await client.leaseGrant(2, CALL);
   await put(client, '/a', '', id);
   const before = await client.connect(CALL);
@@ -232,7 +235,7 @@ test('a restore brings back data, revision and leases, keeps the cluster id, and
 
 test('after a wipe another, empty cluster answers', async (t) => {
   const { server } = memoryServer();
-  const client = server.client();
+  const client = await connected(server);
   await put(client, '/a');
   const before = await client.connect(CALL);
   server.wipe();
@@ -244,7 +247,7 @@ test('after a wipe another, empty cluster answers', async (t) => {
 
 test('a full store refuses puts and new leases, and lets go of what there is', async (t) => {
   const { clock, server } = memoryServer();
-  const client = server.client();
+  const client = await connected(server);
   const { id } = await client.leaseGrant(2, CALL);
   await put(client, '/a', '', id);
   await put(client, '/b');
@@ -267,7 +270,7 @@ test('a full store refuses puts and new leases, and lets go of what there is', a
 
 test('a cut ends streams and calls of that client alone, who hears of it at once, also behind a partition', async (t) => {
   const { clock, server } = memoryServer();
-  const [one, two] = [server.client(), server.client()];
+  const [one, two] = [await connected(server), await connected(server)];
   const [heardOne, heardTwo] = [new Recorder(), new Recorder()];
   one.openWatch(heardOne);
   two.openWatch(heardTwo);
@@ -283,7 +286,7 @@ test('a cut ends streams and calls of that client alone, who hears of it at once
 
 test('close() fails pending calls, ends nothing aloud, and refuses later calls', async (t) => {
   const { clock, server } = memoryServer();
-  const client = server.client();
+  const client = await connected(server);
   const heard = new Recorder();
   client.openWatch(heard);
   const pending = t.throwsAsync(put(client, '/a'), { instanceOf: ConnectionError });
@@ -295,4 +298,31 @@ test('close() fails pending calls, ends nothing aloud, and refuses later calls',
   client.openWatch(heard);
   await clock.advance(0);
   t.deepEqual(heard.said, ['end ConnectionError']);
+});
+
+test('a client is of no use until connect() has succeeded, nor after one that failed', async (t) => {
+  const { clock, server } = memoryServer();
+  const client = server.client();
+  const heard = new Recorder();
+  await t.throwsAsync(put(client, '/a'), { instanceOf: ConnectionError });
+  client.openWatch(heard).create(1, { target: { prefix: '/' }, startRevision: 1 });
+  await clock.advance(0);
+  t.deepEqual(heard.said, ['end ConnectionError']);
+  await client.connect(CALL);
+  await put(client, '/a');
+  server.stop();
+  await t.throwsAsync(client.connect(CALL), { instanceOf: ConnectionError });
+  server.start();
+  await t.throwsAsync(put(client, '/b'), { instanceOf: ConnectionError });
+  await client.connect(CALL);
+  t.deepEqual(await keys(client, '/'), ['/a']);
+});
+
+test('a connect() that another one overtakes fails', async (t) => {
+  const { server } = memoryServer();
+  const client = server.client();
+  const first = t.throwsAsync(client.connect(CALL), { instanceOf: ConnectionError });
+  await client.connect(CALL);
+  await first;
+  t.true((await put(client, '/a')).succeeded);
 });

@@ -11,6 +11,13 @@ export function memoryServer(options: Omit<MemoryServerOptions, 'clock'> = {}, s
   return { clock, server: new MemoryServer({ clock, ...options }) };
 }
 
+/** A client that is connected. */
+export async function connected(server: MemoryServer): Promise<MemoryStore> {
+  const store = server.client();
+  await store.connect(CALL);
+  return store;
+}
+
 export function put(store: MemoryStore, key: string, value = '', lease?: string) {
   return store.txn({ compares: [], success: [{ type: 'put', key, value, lease }] }, CALL);
 }
