@@ -101,7 +101,10 @@ export class Exchange {
       if (!this.link.network.running) this.reset();
       else work();
     };
-    this.#up.send('request', () => (this.connection.frozen ? void this.connection.inbox.push(run) : run()));
+    this.#up.send('request', () => {
+      if (this.connection.frozen) this.connection.inbox.push(run);
+      else run();
+    });
   }
 
   /** To the client. */
@@ -112,19 +115,20 @@ export class Exchange {
     });
   }
 
-  /** The server breaks it, and the client hears of that as soon as the way is free. */
+  /** The server breaks it, and the client hears of that as soon as the way is free. What is on its way is lost. */
   reset(): void {
     this.#detach();
+    this.#up.close();
     this.#down.close();
     this.#down = new Lane(this.link, () => this.link.partitioned || this.connection.silenced);
     this.#down.send('reply', () => this.fail('the connection was lost'));
   }
 
   /** The client takes it for broken. */
-  fail(reason: string, retryable = true): void {
+  fail(reason: string): void {
     if (!this.#clientOpen) return;
     this.end();
-    this.onFailed(new ConnectionError(`${this.link.endpoint}: ${reason}`, { retryable }));
+    this.onFailed(new ConnectionError(`${this.link.endpoint}: ${reason}`));
   }
 
   /** The client is done with it. What it has sent arrives, unless it is held back by a partition. */

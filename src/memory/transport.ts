@@ -152,7 +152,7 @@ export class Transport implements Link {
 
   #open(kind: 'call' | 'stream', onFailed: (error: ConnectionError) => void): Exchange {
     const exchange = new Exchange(this, this.#connection, kind, onFailed);
-    if (this.closed) queueMicrotask(() => exchange.fail('closed', false));
+    if (this.closed) queueMicrotask(() => exchange.fail('closed'));
     else if (!this.crashed) this.#connection.exchanges.add(exchange);
     return exchange;
   }
