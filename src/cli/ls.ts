@@ -1,6 +1,6 @@
-import type { Ephemeral, Listing } from '../ephemeral/api.ts';
+import type { Ephemeral, Listing, ListingChange } from '../ephemeral/api.ts';
+import { changes } from '../ephemeral/changes.ts';
 import type { Context } from './context.ts';
-import { difference } from './difference.ts';
 import { UsageError } from './exit.ts';
 import type { GlobalFlags } from './options.ts';
 import { childText, escapeText, writeJson } from './output.ts';
@@ -21,8 +21,7 @@ function writeListing(context: Context, flags: LsFlags, listing: Listing): void 
   context.stdout.write(listing.children.map((name) => `${childText(listing, name, directories)}\n`).join(''));
 }
 
-function writeDifference(context: Context, previous: Listing, listing: Listing): void {
-  const { added, removed, changed } = difference(previous, listing);
+function writeChange(context: Context, { added, removed, changed, listing }: ListingChange): void {
   const directories = new Set(listing.directories);
   const lines = [
     ...removed.map((name) => `- ${escapeText(name)}`),
@@ -37,26 +36,18 @@ function writeStatus(context: Context, { path, status }: Listing): void {
   context.stderr.write(`ephemeral: ${escapeText(path)} is ${meaning}\n`);
 }
 
-async function watch(
-  context: Context,
-  flags: LsFlags,
-  client: Ephemeral,
-  path: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const listings = client.list(path, {
-    watch: true,
-    values: flags.values,
-    via: flags.direct ? 'direct' : 'mirror',
-    signal,
-  });
+function watch(context: Context, flags: LsFlags, client: Ephemeral, path: string, signal: AbortSignal): Promise<void> {
   let previous: Listing | undefined;
-  for await (const listing of listings) {
-    if (flags.json || previous === undefined) writeListing(context, flags, listing);
-    else writeDifference(context, previous, listing);
-    if (listing.status !== (previous?.status ?? 'live')) writeStatus(context, listing);
-    previous = listing;
-  }
+  return client
+    .list(path, { watch: true, values: flags.values, via: flags.direct ? 'direct' : 'mirror', signal })
+    .pipe(changes())
+    .forEach((change) => {
+      const { listing } = change;
+      if (flags.json || previous === undefined) writeListing(context, flags, listing);
+      else writeChange(context, change);
+      if (listing.status !== (previous?.status ?? 'live')) writeStatus(context, listing);
+      previous = listing;
+    });
 }
 
 export function ls(context: Context, flags: LsFlags, path: string): Promise<void> {

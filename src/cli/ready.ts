@@ -1,3 +1,5 @@
+import { get as getPlain } from 'node:http';
+import { get as getByTls } from 'node:https';
 import { createConnection } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { InvalidArgumentError } from 'commander';
@@ -19,31 +21,31 @@ export function parseReadyUrl(text: string): URL {
 }
 
 function connectOnce(url: URL, signal: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = deferred();
-  // A URL has brackets around an IPv6 address, an address has none.
-  const socket = createConnection({ host: url.hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(url.port), signal });
-  socket.once('connect', resolve);
-  socket.once('error', reject);
-  return promise.finally(() => socket.destroy());
-}
-
-function deferred(): { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void } {
-  let resolve = () => {};
-  let reject: (error: unknown) => void = () => {};
-  const promise = new Promise<void>((onResolve, onReject) => {
-    resolve = onResolve;
-    reject = onReject;
+  return new Promise((resolve, reject) => {
+    // A URL has brackets around an IPv6 address, an address has none.
+    const socket = createConnection({ host: url.hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(url.port), signal });
+    socket.on('error', reject);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve();
+    });
   });
-  return { promise, resolve, reject };
 }
 
-async function requestOnce(url: URL, signal: AbortSignal): Promise<void> {
-  const response = await fetch(url, { signal, redirect: 'manual' });
-  await response.body?.cancel();
-  if (!response.ok) throw new Error(`status ${response.status}`);
+/** Not with fetch, which refuses a number of ports that a service may well have. */
+function requestOnce(url: URL, signal: AbortSignal): Promise<void> {
+  const get = url.protocol === 'https:' ? getByTls : getPlain;
+  return new Promise((resolve, reject) => {
+    const request = get(url, { signal, agent: false }, ({ statusCode = 0 }) => {
+      if (statusCode >= 200 && statusCode < 300) resolve();
+      else reject(new Error(`status ${statusCode}`));
+      request.destroy();
+    });
+    request.on('error', reject);
+  });
 }
 
-/** Why one attempt failed, in a few words. `fetch` hides the reason in the cause. */
+/** Why one attempt failed, in a few words. An abort hides the reason in its cause. */
 function reasonOf(error: unknown): string {
   if (error instanceof Error && error.cause !== undefined) return reasonOf(error.cause);
   if (error instanceof Error && error.name === 'TimeoutError') return `no answer within ${ATTEMPT_MS / 1_000} s`;

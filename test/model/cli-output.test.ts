@@ -1,12 +1,11 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { difference } from '../../src/cli/difference.ts';
 import { childText, escapeLines, escapeText } from '../../src/cli/output.ts';
 import type { Listing } from '../../src/ephemeral/api.ts';
 
-function listing(values: Record<string, string | undefined>, directories: string[] = [], created = 1): Listing {
+function listing(values: Record<string, string | undefined>, directories: string[] = []): Listing {
   const entries = Object.entries(values).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, { value, created }] as const],
+    value === undefined ? [] : [[name, { value, created: 1 }] as const],
   );
   return {
     path: '/d',
@@ -47,11 +46,4 @@ test('a child shows its slash and its value', (t) => {
   t.is(childText(list, 'dir', directories), 'dir/');
   t.is(childText(list, 'key', directories), 'key\tv\\n');
   t.is(childText(list, 'both', directories), 'both/\tw');
-});
-
-test('the difference names what came, went, and changed in value, owner or kind', (t) => {
-  const before = listing({ same: '1', value: '1', kind: '1', gone: '1' });
-  const after = listing({ same: '1', value: '2', kind: '1', come: '1' }, ['kind']);
-  t.deepEqual(difference(before, after), { added: ['come'], removed: ['gone'], changed: ['kind', 'value'] });
-  t.deepEqual(difference(listing({ a: '1' }), listing({ a: '1' }, [], 2)).changed, ['a']);
 });
