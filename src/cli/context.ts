@@ -1,5 +1,5 @@
 import type { ClientOptions, Ephemeral } from '../ephemeral/api.ts';
-import type { PathStat } from './stat.ts';
+import type { PathStat } from '../ephemeral/inspect.ts';
 
 /** What the command asks of `EtcdEphemeral.connect`. */
 export interface ConnectOptions extends ClientOptions {

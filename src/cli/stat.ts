@@ -1,52 +1,8 @@
+import type { DirectoryStat, KeyStat, MirrorStat, PathStat } from '../ephemeral/inspect.ts';
 import type { Context } from './context.ts';
 import type { GlobalFlags } from './options.ts';
 import { escapeText, writeJson } from './output.ts';
 import { once } from './session.ts';
-
-export interface KeyStat {
-  readonly value: string;
-  /** Decimal; `'0'` when the key hangs on no lease. */
-  readonly lease: string;
-  /** Seconds the lease was granted for; undefined without a lease. */
-  readonly ttl?: number | undefined;
-  /** Seconds until it ends, unless it is renewed; undefined without a lease. */
-  readonly secondsLeft?: number | undefined;
-  readonly created: number;
-  readonly modified: number;
-  /** Writes since it was created, that one included. */
-  readonly version: number;
-}
-
-export interface MirrorStat {
-  /** The key of the marker. */
-  readonly marker: string;
-  /** The directory's revision that the marker tells. */
-  readonly mirrored: number;
-  /** The revision that it tells the changes since. */
-  readonly from: number;
-  /** Children that its last batch touched. */
-  readonly touched: number;
-  /** The master's lock; undefined when it is gone, so that nobody keeps the mirror. */
-  readonly master?: { readonly lock: string; readonly lease: string; readonly created: number } | undefined;
-}
-
-export interface DirectoryStat {
-  /** Made by add-dir, so that it stays when it is empty. */
-  readonly added: boolean;
-  readonly children: number;
-  /** Of the last change of a key below that is still there; 0 when there is none. */
-  readonly changed: number;
-  readonly mirror?: MirrorStat | undefined;
-  readonly valuesMirror?: MirrorStat | undefined;
-}
-
-/** What is stored about a path, all of it read at one revision. A path may be a key and a directory at once. */
-export interface PathStat {
-  readonly path: string;
-  readonly revision: number;
-  readonly key?: KeyStat | undefined;
-  readonly directory?: DirectoryStat | undefined;
-}
 
 function keyLines(key: KeyStat): string[] {
   return [
@@ -59,23 +15,24 @@ function keyLines(key: KeyStat): string[] {
   ];
 }
 
-function mirrorLines(name: string, mirror: MirrorStat, directory: DirectoryStat): string[] {
-  const behind = mirror.mirrored < directory.changed ? `, behind ${directory.changed}` : '';
+function mirrorLines({ kind, marker, told, master, contenders, missing, surplus }: MirrorStat): string[] {
   return [
-    `${name}\t${escapeText(mirror.marker)}`,
-    `  mirrored\t${mirror.mirrored}${behind}`,
-    `  batch\tfrom ${mirror.from}, ${mirror.touched} touched`,
-    `  master\t${mirror.master === undefined ? 'none' : `${escapeText(mirror.master.lock)} on lease ${mirror.master.lease}`}`,
+    `mirror of ${kind}\t${escapeText(marker)}`,
+    told === undefined
+      ? '  marker\tnone: watchers read the directory itself'
+      : `  mirrored\t${told.to}, from ${told.from}, ${told.touched} touched, by ${escapeText(told.lock)}`,
+    `  master\t${master === undefined ? 'none' : `${escapeText(master.lock)} on lease ${master.lease}`}`,
+    `  contenders\t${contenders}`,
+    `  shadow\t${missing === 0 && surplus === 0 ? 'complete' : `${missing} missing, ${surplus} too many`}`,
   ];
 }
 
-function directoryLines(directory: DirectoryStat): string[] {
+function directoryLines({ added, children, modified, mirrors }: DirectoryStat): string[] {
   return [
-    `directory\t${directory.added ? 'added' : 'not added, there by what lies below'}`,
-    `children\t${directory.children}`,
-    `changed\t${directory.changed}`,
-    ...(directory.mirror === undefined ? ['mirror\tnone'] : mirrorLines('mirror', directory.mirror, directory)),
-    ...(directory.valuesMirror === undefined ? [] : mirrorLines('values mirror', directory.valuesMirror, directory)),
+    `directory\t${added ? 'added' : 'not added: it is there by what lies below'}`,
+    `children\t${children}`,
+    `last write\t${modified === 0 ? 'none' : modified}`,
+    ...(mirrors.length === 0 ? ['mirror\tnone'] : mirrors.flatMap(mirrorLines)),
   ];
 }
 
