@@ -1,9 +1,8 @@
 /** Real etcd servers for tests: started, frozen, killed and brought back by pid, each in a folder of its own. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { bindToThisProcess } from './children.ts';
+import { bindToThisProcess, temporaryFolder } from './children.ts';
 import { freePorts, ownsPort } from './ports.ts';
 import { PATIENCE_MS, until } from './wait.ts';
 
@@ -39,20 +38,6 @@ function binary(name: string, binDir = process.env['ETCD_BIN_DIR']): string {
 
 export function etcdctlBinary(binDir?: string): string {
   return binary('etcdctl', binDir);
-}
-
-/** Removed when this process exits: each holds a preallocated log of 64 MB. */
-const temporaryFolders = new Set<string>();
-
-function temporaryFolder(): string {
-  if (temporaryFolders.size === 0) {
-    process.on('exit', () => {
-      for (const folder of temporaryFolders) rmSync(folder, { recursive: true, force: true });
-    });
-  }
-  const folder = mkdtempSync(join(tmpdir(), 'etcd-test-'));
-  temporaryFolders.add(folder);
-  return folder;
 }
 
 const versions = new Map<string, string>();
@@ -225,7 +210,7 @@ async function members(count: number, options: EtcdOptions): Promise<Member[]> {
   const ports = await freePorts(3 * count);
   const drafts = Array.from({ length: count }, (_, i) => ({
     name: `test-${process.pid}-${ports[3 * i]}`,
-    dataDir: options.dataDir ?? join(temporaryFolder(), 'data'),
+    dataDir: options.dataDir ?? join(temporaryFolder('etcd-test-'), 'data'),
     clientPort: ports[3 * i] as number,
     peerPort: ports[3 * i + 1] as number,
     metricsPort: ports[3 * i + 2] as number,
