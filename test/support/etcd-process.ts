@@ -7,11 +7,10 @@ import { freePorts, ownsPort } from './ports.ts';
 import { PATIENCE_MS, until } from './wait.ts';
 
 export interface ServerTls {
-  readonly ca: string;
   readonly cert: string;
   readonly key: string;
-  /** Clients must show a certificate too. */
-  readonly clientCertAuth?: boolean;
+  /** Clients must show a certificate that this CA signed. */
+  readonly clientCa?: string;
 }
 
 export interface EtcdOptions {
@@ -189,8 +188,8 @@ export class EtcdProcess {
     if (!etcdVersion(this.#options.binDir).startsWith('3.4.')) args.push('--unsafe-no-fsync');
     if (quotaBytes !== undefined) args.push('--quota-backend-bytes', String(quotaBytes));
     if (tls) {
-      args.push('--cert-file', tls.cert, '--key-file', tls.key, '--trusted-ca-file', tls.ca);
-      if (tls.clientCertAuth) args.push('--client-cert-auth');
+      args.push('--cert-file', tls.cert, '--key-file', tls.key);
+      if (tls.clientCa !== undefined) args.push('--client-cert-auth', '--trusted-ca-file', tls.clientCa);
     }
     return [...args, ...extraArgs];
   }
