@@ -70,7 +70,9 @@ const BY_TEXT: readonly (readonly [RegExp, Translation])[] = [
   [
     /database space exceeded/,
     (_, { endpoint }, cause) =>
-      new NoSpaceError(`etcd at ${endpoint} is full: compact, defragment and disarm its alarm, or raise its quota`, { cause }),
+      new NoSpaceError(`etcd at ${endpoint} is full: compact, defragment and disarm its alarm, or raise its quota`, {
+        cause,
+      }),
   ],
   [
     /request is too large|message larger than max|message with a size larger than/i,
@@ -90,7 +92,9 @@ const BY_TEXT: readonly (readonly [RegExp, Translation])[] = [
   [
     /permission denied/,
     (_, { endpoint }, cause) =>
-      new PermissionDeniedError(`etcd at ${endpoint} does not let this user do that: grant its role the key range`, { cause }),
+      new PermissionDeniedError(`etcd at ${endpoint} does not let this user do that: grant its role the key range`, {
+        cause,
+      }),
   ],
   [
     /too many requests|leader changed|no leader|request timed out|request ignored|server stopped|learner/,
@@ -98,12 +102,20 @@ const BY_TEXT: readonly (readonly [RegExp, Translation])[] = [
   ],
 ];
 
-function connectionError(text: string, code: number | undefined, context: FailureContext, cause: unknown): ConnectionError {
+function connectionError(
+  text: string,
+  code: number | undefined,
+  context: FailureContext,
+  cause: unknown,
+): ConnectionError {
   const { endpoint, timeoutMs } = context;
   if (code === GRPC.DEADLINE_EXCEEDED && timeoutMs !== undefined) {
-    return new ConnectionError(`${endpoint} did not answer within ${timeoutMs} ms: is etcd running and reachable there?`, {
-      cause,
-    });
+    return new ConnectionError(
+      `${endpoint} did not answer within ${timeoutMs} ms: is etcd running and reachable there?`,
+      {
+        cause,
+      },
+    );
   }
   if (HUNG_UP_IN_HANDSHAKE.test(text)) {
     const message = `${endpoint} hung up before TLS was established: is it starting or stopping, or does it not speak TLS?`;
@@ -119,7 +131,8 @@ function connectionError(text: string, code: number | undefined, context: Failur
 }
 
 /** What grpc-js puts around the cause that helps nobody: when it was, and an empty note. */
-const NOISE = /\s*\(\d{4}-\d\d-\d\dT[\d:.]+Z\)|\.?\s*Resolution note:\s*$|^No connection established\. Last error: (?:Error: )?/g;
+const NOISE =
+  /\s*\(\d{4}-\d\d-\d\dT[\d:.]+Z\)|\.?\s*Resolution note:\s*$|^No connection established\. Last error: (?:Error: )?/g;
 
 function textOf({ code, details, message }: GrpcFailure): string {
   return (details || message || `gRPC status ${code}`).replace(NOISE, '');

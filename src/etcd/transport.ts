@@ -124,7 +124,7 @@ export class Transport {
     });
     const kv = await connection.service('KV');
     const channel = kv.client.getChannel();
-    channelOptions['channelOverride'] = channel;
+    channelOptions.channelOverride = channel;
     const [lease, watch, auth] = await Promise.all([
       connection.service('Lease'),
       connection.service('Watch'),
@@ -217,7 +217,13 @@ export class Transport {
     const request = { name: username, password };
     const deadline = Date.now() + timeoutMs;
     try {
-      const { token } = await this.#once<{ token: string }>('Auth', 'authenticate', request, this.#bareMetadata, deadline);
+      const { token } = await this.#once<{ token: string }>(
+        'Auth',
+        'authenticate',
+        request,
+        this.#bareMetadata,
+        deadline,
+      );
       this.#token = token;
       this.#metadata = this.#bareMetadata.clone();
       this.#metadata.set('token', token);
@@ -244,11 +250,17 @@ export class Transport {
         return;
       }
       const client = this.#clients[service];
-      const call = (client[method] as UnaryMethod).call(client, request, metadata, { deadline }, (failure, response) => {
-        this.#pending.delete(pending);
-        if (failure) reject(failure);
-        else resolve(response as Response);
-      });
+      const call = (client[method] as UnaryMethod).call(
+        client,
+        request,
+        metadata,
+        { deadline },
+        (failure, response) => {
+          this.#pending.delete(pending);
+          if (failure) reject(failure);
+          else resolve(response as Response);
+        },
+      );
       const pending: PendingCall = { cancel: () => call.cancel(), reject };
       this.#pending.add(pending);
     });

@@ -5,11 +5,11 @@ import {
   PermissionDeniedError,
   UnauthenticatedError,
 } from '../../src/core/errors.ts';
-import type { EtcdStoreOptions } from '../../src/etcd/options.ts';
 import { EtcdStore } from '../../src/etcd/etcd-store.ts';
+import type { EtcdStoreOptions } from '../../src/etcd/options.ts';
 import { certificateAuthority } from '../support/certificates.ts';
-import { etcdctl } from '../support/etcdctl.ts';
 import { type EtcdOptions, type EtcdProcess, startEtcd } from '../support/etcd-process.ts';
+import { etcdctl } from '../support/etcdctl.ts';
 import { connectionsTo } from '../support/ports.ts';
 import { WatchRecorder } from '../support/recorder.ts';
 import { until } from '../support/wait.ts';
@@ -128,7 +128,11 @@ test('credentials that cannot be used are refused: with http, half a pair, or br
 
 test('a wrong password, no user and an unknown user are unauthenticated, and no password is told', async (t) => {
   const etcd = await withUsers(t);
-  for (const auth of [{ ...ROOT, password: 'wrong-secret' }, { username: 'nobody', password: 'wrong-secret' }, undefined]) {
+  for (const auth of [
+    { ...ROOT, password: 'wrong-secret' },
+    { username: 'nobody', password: 'wrong-secret' },
+    undefined,
+  ]) {
     const error = await t.throwsAsync(ownStore(t, { hosts: etcd.endpoint, auth }).connect(CALL), {
       instanceOf: UnauthenticatedError,
       message: /option auth/,

@@ -1,8 +1,8 @@
-import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { ConnectionError, StoreError } from '../../src/core/errors.ts';
-import type { EtcdStoreOptions } from '../../src/etcd/options.ts';
 import { EtcdStore } from '../../src/etcd/etcd-store.ts';
+import type { EtcdStoreOptions } from '../../src/etcd/options.ts';
 import { type EtcdProcess, startCluster, startEtcd } from '../support/etcd-process.ts';
 import { connectionsTo, freePort } from '../support/ports.ts';
 import { startProxy } from '../support/proxy.ts';
@@ -74,7 +74,10 @@ test('50 reconnects leave one socket, and no call back from any of them', async 
   }
   await until(() => connectionsTo(etcd.clientPort, { anyState: true }) === 1, 'the old sockets to be closed');
   await put(store, '/k');
-  t.deepEqual(recorders.flatMap(({ watch, keepAlive }) => [...watch.ends, ...keepAlive.ends, ...watch.of(1)]), []);
+  t.deepEqual(
+    recorders.flatMap(({ watch, keepAlive }) => [...watch.ends, ...keepAlive.ends, ...watch.of(1)]),
+    [],
+  );
 });
 
 test('after close() nothing calls back, pending calls reject, and later ones too', async (t) => {

@@ -10,8 +10,8 @@ import {
 } from '../../src/core/errors.ts';
 import type { Compare, KeyValue, Op, TxnResult } from '../../src/core/store.ts';
 import { EtcdStore } from '../../src/etcd/etcd-store.ts';
-import { etcdctl } from '../support/etcdctl.ts';
 import { type EtcdProcess, startEtcd } from '../support/etcd-process.ts';
+import { etcdctl } from '../support/etcdctl.ts';
 import { KeepAliveRecorder, WatchRecorder } from '../support/recorder.ts';
 
 const CALL = { timeoutMs: 10_000 };
@@ -125,7 +125,10 @@ test('pages meet without gap or overlap, also at keys that are not text', async 
   // JSON carries keys as base64, so that any byte can be in them.
   for (const byte of [0x80, 0xc3, 0xff]) {
     const key = Buffer.concat([Buffer.from(prefix), Buffer.from([byte])]).toString('base64');
-    const response = await fetch(`${etcd.endpoint}/v3/kv/put`, { method: 'POST', body: JSON.stringify({ key, value: '' }) });
+    const response = await fetch(`${etcd.endpoint}/v3/kv/put`, {
+      method: 'POST',
+      body: JSON.stringify({ key, value: '' }),
+    });
     t.true(response.ok);
   }
   const keys: string[] = [];
@@ -136,7 +139,10 @@ test('pages meet without gap or overlap, also at keys that are not text', async 
     keys.push(...keysOf(page.kvs));
     from = page.next;
   } while (from !== undefined);
-  t.deepEqual(keys, ['a', 'z', '\ufffd', '\ufffd', '\ufffd'].map((name) => prefix + name));
+  t.deepEqual(
+    keys,
+    ['a', 'z', '\ufffd', '\ufffd', '\ufffd'].map((name) => prefix + name),
+  );
 });
 
 test('a transaction whose comparisons hold does the one, else the other', async (t) => {
@@ -193,7 +199,10 @@ test('a delete says how many keys went', async (t) => {
     { type: 'delete', target: { prefix: `${prefix}x` } },
   ];
   const { results } = await store.txn({ compares: [], success }, CALL);
-  t.deepEqual(results, [{ type: 'delete', deleted: 1 }, { type: 'delete', deleted: 0 }]);
+  t.deepEqual(results, [
+    { type: 'delete', deleted: 1 },
+    { type: 'delete', deleted: 0 },
+  ]);
   const rest = await store.txn({ compares: [], success: [{ type: 'delete', target: { prefix } }] }, CALL);
   t.deepEqual(rest.results, [{ type: 'delete', deleted: 2 }]);
 });
@@ -254,7 +263,10 @@ test('watches on one stream each get their own events, under the ids of the call
     `delete ${prefix}a/2@${deleteTime.revision}`,
   ]);
   t.is(String(recorder.of(70)[0]?.kv.value), 'v');
-  t.deepEqual(await recorder.untilEvents(0, 2), [`put ${prefix}b@${firstB.revision}`, `put ${prefix}b@${secondB.revision}`]);
+  t.deepEqual(await recorder.untilEvents(0, 2), [
+    `put ${prefix}b@${firstB.revision}`,
+    `put ${prefix}b@${secondB.revision}`,
+  ]);
   stream.close();
 });
 
@@ -319,18 +331,26 @@ test('a watch and a range of what is compacted say so, and other watches go on',
   t.is((error as CompactedError).compactRevision, 8);
   await recorder.untilEvents(2, 3);
   t.deepEqual(recorder.ends, []);
-  await t.throwsAsync(client.range({ type: 'range', target: { key: '/k' }, revision: 3 }, CALL), { instanceOf: CompactedError });
+  await t.throwsAsync(client.range({ type: 'range', target: { key: '/k' }, revision: 3 }, CALL), {
+    instanceOf: CompactedError,
+  });
   t.is((await client.range({ type: 'range', target: { key: '/k' }, revision: 8 }, CALL)).count, 1);
 });
 
 test('what etcd refuses has a name of its own', async (t) => {
   const key = ownPrefix();
-  await t.throwsAsync(put(key, 'x'.repeat(2_000_000)), { instanceOf: ValueTooLargeError, message: /max-request-bytes/ });
+  await t.throwsAsync(put(key, 'x'.repeat(2_000_000)), {
+    instanceOf: ValueTooLargeError,
+    message: /max-request-bytes/,
+  });
   const twice: Op[] = [
     { type: 'put', key, value: '1' },
     { type: 'put', key, value: '2' },
   ];
-  await t.throwsAsync(store.txn({ compares: [], success: twice }, CALL), { instanceOf: StoreError, message: /duplicate key/ });
+  await t.throwsAsync(store.txn({ compares: [], success: twice }, CALL), {
+    instanceOf: StoreError,
+    message: /duplicate key/,
+  });
   t.is((await store.range({ type: 'range', target: { key } }, CALL)).count, 0);
 });
 
@@ -357,7 +377,9 @@ test('options that cannot work are refused at once', (t) => {
   const error = t.throws(() => new EtcdStore({ hosts: 'http://root:secret@a' }), { instanceOf: InvalidOptionError });
   t.false(error?.message.includes('secret'));
   const rootCertificate = Buffer.from('no certificate');
-  t.throws(() => new EtcdStore({ hosts: 'https://a', credentials: { rootCertificate } }), { instanceOf: InvalidOptionError });
+  t.throws(() => new EtcdStore({ hosts: 'https://a', credentials: { rootCertificate } }), {
+    instanceOf: InvalidOptionError,
+  });
 });
 
 test('without a connection calls reject and streams end', async (t) => {

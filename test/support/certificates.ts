@@ -31,7 +31,19 @@ export function certificateAuthority(): Authority {
     return { certFile, keyFile, cert: readFileSync(certFile), key: readFileSync(keyFile) };
   };
   const file = (name: string) => join(folder, name);
-  openssl('req', '-x509', ...NEW_KEY, '-days', '2', '-subj', '/CN=test CA', '-keyout', file('ca.key'), '-out', file('ca.crt'));
+  openssl(
+    'req',
+    '-x509',
+    ...NEW_KEY,
+    '-days',
+    '2',
+    '-subj',
+    '/CN=test CA',
+    '-keyout',
+    file('ca.key'),
+    '-out',
+    file('ca.crt'),
+  );
   return {
     ca: pem('ca'),
     issue(commonName, names = 'IP:127.0.0.1,DNS:localhost') {

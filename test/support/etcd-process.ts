@@ -31,7 +31,7 @@ const STOP_PATIENCE_MS = 10_000;
 /** Another process may take a port between its choice and its use. */
 const START_ATTEMPTS = 5;
 
-function binary(name: string, binDir = process.env['ETCD_BIN_DIR']): string {
+function binary(name: string, binDir = process.env.ETCD_BIN_DIR): string {
   return binDir === undefined ? name : join(binDir, name);
 }
 
@@ -47,7 +47,8 @@ export function etcdVersion(binDir?: string): string {
   let version = versions.get(path);
   if (version === undefined) {
     const { stdout, error } = spawnSync(path, ['--version'], { encoding: 'utf8' });
-    if (error) throw new Error(`cannot run ${path}: install etcd, or name its folder in ETCD_BIN_DIR`, { cause: error });
+    if (error)
+      throw new Error(`cannot run ${path}: install etcd, or name its folder in ETCD_BIN_DIR`, { cause: error });
     version = /etcd Version: (\S+)/.exec(stdout)?.[1] ?? '';
     versions.set(path, version);
   }
@@ -262,7 +263,10 @@ async function status(etcd: EtcdProcess): Promise<StatusAnswer> {
 }
 
 /** A cluster of `count` members (without TLS between clients and members). */
-export async function startCluster(count: number, options: Omit<EtcdOptions, 'dataDir' | 'tls'> = {}): Promise<EtcdCluster> {
+export async function startCluster(
+  count: number,
+  options: Omit<EtcdOptions, 'dataDir' | 'tls'> = {},
+): Promise<EtcdCluster> {
   const processes = await startMembers(count, options);
   return {
     members: processes,
