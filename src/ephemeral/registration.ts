@@ -6,7 +6,7 @@ import {
   ClosedError,
   ConflictError,
   ConnectionError,
-  EphemeralError,
+  type EphemeralError,
   InvalidOptionError,
   PathExistsError,
   RevokedError,
