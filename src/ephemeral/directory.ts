@@ -126,10 +126,10 @@ export class Directory {
   /** Whether anything is left below the name. */
   #note(source: Source, name: string, below: string, type: WatchEvent['type']): boolean {
     const sets = this.#below[source];
-    let set = sets.get(name);
+    const set = sets.get(name);
     if (type === 'put') {
-      if (!set) sets.set(name, (set = new Set()));
-      set.add(below);
+      if (set) set.add(below);
+      else sets.set(name, new Set([below]));
       return true;
     }
     set?.delete(below);
