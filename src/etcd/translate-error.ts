@@ -98,7 +98,8 @@ const BY_TEXT: readonly (readonly [RegExp, Translation])[] = [
   ],
   [
     /Request message serialization failure/,
-    (text, { endpoint }, cause) => new StoreError(`not a request that could be sent to ${endpoint}: ${text}`, { cause }),
+    (text, { endpoint }, cause) =>
+      new StoreError(`not a request that could be sent to ${endpoint}: ${text}`, { cause }),
   ],
   [
     /too many requests|leader changed|no leader|request timed out|request ignored|server stopped|learner/,
