@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ava, { type ExecutionContext } from 'ava';
 import { EtcdEphemeral } from '../../src/index.ts';
+import { certificateAuthority } from '../support/certificates.ts';
 import { type EtcdProcess, startEtcd } from '../support/etcd-process.ts';
 import { etcdctl as etcdctlAt } from '../support/etcdctl.ts';
 import { freePort } from '../support/ports.ts';
@@ -406,6 +407,47 @@ test('a registration that is lost and comes back is told on stderr', async (t) =
   await seen(command, 'registered /lost/a again\n');
   command.signal('SIGTERM');
   t.is(await command.exited, 143);
+});
+
+// --- TLS and users
+
+test('certificates come from flags or the environment', async (t) => {
+  const authority = certificateAuthority();
+  const { certFile, keyFile } = authority.issue('both');
+  const ca = authority.ca.certFile;
+  const own = await startEtcd({ tls: { cert: certFile, key: keyFile, clientCa: ca } });
+  t.teardown(() => own.destroy());
+  const env = { ETCDCTL_ENDPOINTS: own.endpoint.replace('https://', '') };
+  const flags = ['--cacert', ca, '--cert', certFile, '--key', keyFile];
+  t.deepEqual(await finish(t, [...flags, 'add-dir', '/tls'], env), { code: 0, stdout: '', stderr: '' });
+  const all = { ...env, ETCDCTL_CACERT: ca, ETCDCTL_CERT: certFile, ETCDCTL_KEY: keyFile };
+  t.deepEqual(await finish(t, ['ls', '/tls'], all), { code: 0, stdout: '', stderr: '' });
+  const nobody = await finish(t, ['--timeout', '2', '--cacert', ca, 'ls', '/tls'], env);
+  t.is(nobody.code, 1);
+  t.regex(nobody.stderr, /^ephemeral: CONNECTION: [^\n]+\n$/);
+});
+
+test('user and password come from a file or the environment, and what is refused says so', async (t) => {
+  const own = await startEtcd();
+  t.teardown(() => own.destroy());
+  const ctl = (...args: string[]) => etcdctlAt(own.endpoint, ...args);
+  await ctl('user', 'add', 'root:secret');
+  await ctl('user', 'grant-role', 'root', 'root');
+  await ctl('user', 'add', 'nobody:none');
+  await ctl('auth', 'enable');
+  const passwordFile = join(mkdtempSync(join(tmpdir(), 'cli-')), 'password');
+  writeFileSync(passwordFile, 'secret\n');
+  const env = { ETCDCTL_ENDPOINTS: own.endpoint };
+  t.is((await finish(t, ['--user', 'root', '--password-file', passwordFile, 'add-dir', '/users'], env)).code, 0);
+  t.is((await finish(t, ['ls', '/users'], { ...env, ETCDCTL_USER: 'root:secret' })).code, 0);
+  for (const [user, code] of [
+    ['root:wrong', 'UNAUTHENTICATED'],
+    ['nobody:none', 'PERMISSION_DENIED'],
+  ] as const) {
+    const refused = await finish(t, ['ls', '/users'], { ...env, ETCDCTL_USER: user });
+    t.is(refused.code, 1);
+    t.regex(refused.stderr, new RegExp(`^ephemeral: ${code}: [^\\n]+\\n$`));
+  }
 });
 
 // --- usage
