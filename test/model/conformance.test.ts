@@ -16,6 +16,13 @@ const CALL = { timeoutMs: 10_000 };
 const WATCH_PATIENCE_MS = 3_000;
 const TIME_LIMIT_MS = 120_000;
 const RUNS = Number(process.env.MODEL_RUNS ?? 60);
+/** What a program leaves behind: keys, leases, and what goes with them. */
+const EPILOGUE: readonly Command[] = [
+  { do: 'range', range: { type: 'range', target: { prefix: '' } } },
+  ...[1, 2, 3].map((lease): Command => ({ do: 'timeToLive', lease, withKeys: true })),
+  ...[1, 2, 3].map((lease): Command => ({ do: 'revoke', lease })),
+  { do: 'range', range: { type: 'range', target: { prefix: '' } } },
+];
 
 let etcd: EtcdProcess;
 let store: Store;
@@ -81,7 +88,7 @@ async function compareWith(commands: readonly Command[]): Promise<void> {
     });
   };
   try {
-    for (const command of commands) {
+    for (const command of [...commands, ...EPILOGUE]) {
       if (command.do === 'compact') for (const world of [real, model]) await world.touchWatched();
       if (command.do === 'compact' || command.do === 'cancel') await level();
       same(command, await real.run(command), await model.run(command));
