@@ -1,4 +1,4 @@
-import { BehaviorSubject, type Observable } from 'rxjs';
+import type { Observable } from 'rxjs';
 import { abortable } from '../core/abortable.ts';
 import { backoffMs } from '../core/backoff.ts';
 import { sleep, type Timer } from '../core/clock.ts';
@@ -6,6 +6,7 @@ import {
   ClosedError,
   ConflictError,
   ConnectionError,
+  concerning,
   type EphemeralError,
   InvalidOptionError,
   PathExistsError,
@@ -19,6 +20,7 @@ import { type Session, SessionLostError } from '../core/session.ts';
 import { firstKey } from '../core/store.ts';
 import type { WatchHub } from '../core/watch-hub.ts';
 import type { CallOptions, Heartbeat, Registration, RegistrationState } from './api.ts';
+import { CurrentState } from './current-state.ts';
 import { type Held, judge, patienceMs, unchangedSince } from './ownership.ts';
 import type { Telemetry } from './stats.ts';
 
@@ -61,7 +63,7 @@ export class OwnedKey implements Registration {
   readonly #key: string;
   readonly #heartbeat: Heartbeat;
   readonly #context: RegistrationContext;
-  readonly #state = new BehaviorSubject<RegistrationState>('registering');
+  readonly #state = new CurrentState<RegistrationState>('registering');
   readonly #off: readonly (() => void)[];
   readonly #gone = new AbortController();
   readonly #waiters = new Set<Waiter>();
@@ -73,6 +75,8 @@ export class OwnedKey implements Registration {
   #isAwaited: boolean;
   #isRunning = false;
   #isRemoving = false;
+  /** Why it is over, for whoever asks after its end. */
+  #ending: EphemeralError | undefined;
   #mayBeStored = false;
   /** Ends the wait for another owner's key to go. */
   #stopWaiting: (() => void) | undefined;
@@ -107,7 +111,7 @@ export class OwnedKey implements Registration {
   }
 
   get state$(): Observable<RegistrationState> {
-    return this.#state.asObservable();
+    return this.#state.changes$;
   }
 
   get error(): EphemeralError | undefined {
@@ -141,7 +145,7 @@ export class OwnedKey implements Registration {
       this.#stopWaiting?.();
       this.#beat?.clear();
       this.#enter('removed', undefined);
-      this.#settleWaiters(new ClosedError(`${this.path} was removed before the store had its value`));
+      this.#settleAll(new ClosedError(`${this.path} was removed before the store had its value`));
       this.#kick();
     }
     const { session } = this.#context;
@@ -166,15 +170,22 @@ export class OwnedKey implements Registration {
     this.#isRemoving = true;
     this.#stopWaiting?.();
     this.#enter('removed', undefined);
-    this.#settleWaiters(new ClosedError('the client was closed'));
+    this.#settleAll(new ClosedError('the client was closed'));
     this.#end();
   }
 
   #whenConfirmed(version: number): Promise<void> {
     return new Promise((resolve, reject) => {
       if ((this.#confirmed?.version ?? 0) >= version) resolve();
+      else if (this.#ending) reject(this.#ending);
       else this.#waiters.add({ version, resolve, reject });
     });
+  }
+
+  /** Nobody is to wait from here on, nor those who come later. */
+  #settleAll(error: EphemeralError): void {
+    this.#ending ??= error;
+    this.#settleWaiters(error);
   }
 
   #settleWaiters(error: EphemeralError, onlyVersion?: number): void {
@@ -231,7 +242,8 @@ export class OwnedKey implements Registration {
     this.#lose(new ConnectionError(`${connection.store.endpoint} has not confirmed ${this.path} for a whole ttl`));
   }
 
-  #refused(error: EphemeralError): void {
+  #refused(refusal: EphemeralError): void {
+    const error = concerning(this.path, refusal);
     if (this.#isAwaited) this.#giveUp(error);
     else if (!this.#isRemoving) this.#enter('lost', error);
   }
@@ -239,7 +251,7 @@ export class OwnedKey implements Registration {
   /** The first registration cannot be had: whoever waits for it is told, and nothing is left behind. */
   #giveUp(error: EphemeralError): void {
     this.#isAwaited = false;
-    this.#settleWaiters(error);
+    this.#settleAll(error);
     void this.remove();
   }
 
@@ -394,7 +406,8 @@ export class OwnedKey implements Registration {
   }
 
   /** The store refused a write, and nothing was written. */
-  #failed(error: EphemeralError): void {
+  #failed(refusal: EphemeralError): void {
+    const error = concerning(this.path, refusal);
     if (this.#isAwaited && !error.retryable) {
       this.#giveUp(error);
       return;

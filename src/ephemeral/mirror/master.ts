@@ -198,8 +198,10 @@ export class MirrorMaster {
       if (name === undefined) refreshes += 1;
       else this.#batch.touch(source, name);
     }
+    const unnameable = this.#directory.takeUnnameable();
     telemetry.count('list.messages');
-    if (refreshes > 0) telemetry.count('mirror.refreshesCollapsed', refreshes);
+    telemetry.count('list.invalidKeys', unnameable);
+    telemetry.count('mirror.refreshesCollapsed', refreshes - unnameable);
     if (!this.#batch.hasNews) return;
     this.#endLag ??= telemetry.time('mirror.lag');
     void this.#pump();
