@@ -1,6 +1,6 @@
 import type { Op } from '../../core/store.ts';
-import type { Child, Directory, Source } from '../directory.ts';
-import { encodeMarker, keyState, type Marker } from './marker.ts';
+import type { Directory, Source } from '../directory.ts';
+import { encodeMarker, touchedDirs, touchedKeys } from './marker.ts';
 
 /** Pure: what a master writes next. */
 
@@ -112,31 +112,30 @@ export class MirrorBatch {
   }
 
   #takeMarker(): string {
-    const { revisions, tree } = this.#directory;
-    const span = <S>(source: Source, stateOf: (child: Child | undefined) => S) => ({
-      from: this.#told[source],
-      to: revisions[source],
-      touched: [...this.#touched[source]].map((name) => [name, stateOf(tree.get(name))] as const),
-    });
-    const marker: Marker = {
-      lock: this.#lock,
-      keys: span('keys', keyState),
-      dirs: span('dirs', (child) => child?.added ?? false),
-    };
-    let text = encodeMarker(marker);
+    let text = this.#news();
     if (Buffer.byteLength(text) > MARKER_BYTES) {
       this.#orderRelist();
-      text = encodeMarker({
-        lock: this.#lock,
-        keys: { from: revisions.keys, to: revisions.keys, touched: [] },
-        dirs: { from: revisions.dirs, to: revisions.dirs, touched: [] },
-      });
+      text = this.#news();
     }
-    this.#told = { ...revisions };
+    this.#told = { ...this.#directory.revisions };
     this.#touched.keys.clear();
     this.#touched.dirs.clear();
     this.#mustTell = false;
     return text;
+  }
+
+  #news(): string {
+    const { revisions, tree } = this.#directory;
+    const states = (source: Source) => [...this.#touched[source]].map((name) => [name, tree.get(name)] as const);
+    const span = (source: Source) => ({ from: this.#told[source], to: revisions[source] });
+    return encodeMarker({
+      lock: this.#lock,
+      keys: { ...span('keys'), touched: touchedKeys(states('keys')) },
+      dirs: {
+        ...span('dirs'),
+        touched: touchedDirs(states('dirs').map(([name, child]) => [name, child?.added ?? false])),
+      },
+    });
   }
 
   /** A span from where it ends: whoever stands before that is behind. */
