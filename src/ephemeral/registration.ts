@@ -314,6 +314,7 @@ export class OwnedKey implements Registration {
       this.#held = { lease, modRevision: answer.header.revision };
       this.#needsWrite = this.#wanted !== wanted;
       this.#confirm(wanted, sentMs);
+      this.#armBeat(sentMs);
       return;
     }
     const finding = judge(firstKey(answer.results[0]), (id) => session.isOurs(id));
@@ -322,6 +323,7 @@ export class OwnedKey implements Registration {
     else if (finding.kind === 'ours' && finding.held.lease === lease && finding.value === wanted.value) {
       this.#needsWrite = this.#wanted !== wanted;
       this.#confirm(wanted, sentMs);
+      this.#armBeat(sentMs);
     }
   }
 
@@ -351,11 +353,12 @@ export class OwnedKey implements Registration {
     if (this.#isBeatDue) this.#context.telemetry.count('heartbeat.done');
     this.#isBeatDue = false;
     this.#patienceEndsMs = undefined;
-    if (this.#heartbeat === 'put') this.#armBeat(atMs);
     this.#enter('registered', undefined);
   }
 
+  /** From the last write: that the key was seen to stand is no heartbeat to those who watch. */
   #armBeat(lastMs: number): void {
+    if (this.#heartbeat !== 'put' || this.#isRemoving) return;
     const { session } = this.#context;
     const { clock } = session.connection;
     this.#beat?.clear();

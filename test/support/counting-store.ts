@@ -19,6 +19,7 @@ import type {
 export class CountingStore implements Store {
   /** Calls with one answer, each a message either way; proving a connection is one. */
   calls = 0;
+  connects = 0;
   keepAlives = 0;
   /** Messages with events, and the events in them. */
   eventMessages = 0;
@@ -45,6 +46,7 @@ export class CountingStore implements Store {
 
   connect(options: CallOptions): Promise<Header> {
     this.calls += 1;
+    this.connects += 1;
     return this.#store.connect(options);
   }
 
