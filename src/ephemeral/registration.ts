@@ -82,7 +82,8 @@ export class OwnedKey implements Registration {
   #stopWaiting: (() => void) | undefined;
   #patienceEndsMs: number | undefined;
   #beat: Timer | undefined;
-  #isBeatDue = false;
+  /** A put heartbeat is due: the key is to have a later mod revision than this. */
+  #beatAfter: number | undefined;
 
   constructor(context: RegistrationContext, options: OwnedKeyOptions) {
     this.path = options.path;
@@ -282,6 +283,7 @@ export class OwnedKey implements Registration {
       } catch (error) {
         if (closing.aborted || error instanceof SessionLostError) return;
         log('%s: %s', this.path, messageOf(error));
+        if (this.#beatAfter !== undefined) telemetry.count('heartbeat.failed');
         if (error instanceof UnsettledWriteError) {
           this.#held = undefined;
           await session.settle(error.fence).catch(() => {});
@@ -289,7 +291,6 @@ export class OwnedKey implements Registration {
         }
         failures += 1;
         if (!this.#isRemoving) this.#failed(toEphemeralError(error));
-        if (this.#isBeatDue) telemetry.count('heartbeat.failed');
         await sleep(clock, backoffMs(RETRY, failures, clock.random()), closing).catch(() => {});
       }
     }
@@ -321,6 +322,8 @@ export class OwnedKey implements Registration {
     this.#held = finding.kind === 'ours' ? finding.held : undefined;
     if (finding.kind === 'foreign') await this.#yieldTo(finding.lease, answer.header.revision, answer.epoch);
     else if (finding.kind === 'ours' && finding.held.lease === lease && finding.value === wanted.value) {
+      // The value alone does not tell a heartbeat that got lost from one that was done.
+      if (this.#beatAfter !== undefined && finding.held.modRevision <= this.#beatAfter) return;
       this.#needsWrite = this.#wanted !== wanted;
       this.#confirm(wanted, sentMs);
       this.#armBeat(sentMs);
@@ -350,8 +353,8 @@ export class OwnedKey implements Registration {
       waiter.resolve();
     }
     if (this.#isRemoving || this.#wanted.version !== confirmed.version) return;
-    if (this.#isBeatDue) this.#context.telemetry.count('heartbeat.done');
-    this.#isBeatDue = false;
+    if (this.#beatAfter !== undefined) this.#context.telemetry.count('heartbeat.done');
+    this.#beatAfter = undefined;
     this.#patienceEndsMs = undefined;
     this.#enter('registered', undefined);
   }
@@ -365,7 +368,7 @@ export class OwnedKey implements Registration {
     const dueMs = lastMs + session.ttlMs * PUT_FRACTION;
     this.#beat = clock.setTimeout(
       () => {
-        this.#isBeatDue = true;
+        this.#beatAfter = this.#held?.modRevision ?? 0;
         this.#needsWrite = true;
         this.#kick();
       },
