@@ -127,7 +127,7 @@ export class EphemeralOverStore implements Ephemeral {
     const parsed = parsePath(path);
     return this.#call('addKey', parsed, options, async () => {
       options.until?.throwIfAborted();
-      const registration = await this.#register(parsed, value, options);
+      const registration = this.#register(parsed, value, options);
       if (options.wait === false) return registration;
       try {
         await abortable(registration.whenRegistered(), options.signal);
@@ -277,16 +277,13 @@ export class EphemeralOverStore implements Ephemeral {
     return made;
   }
 
-  async #register(path: string, value: string, options: AddKeyOptions): Promise<OwnedKey> {
+  #register(path: string, value: string, options: AddKeyOptions): OwnedKey {
     const { registrations, session, hub, telemetry } = this.#shared;
     const key = this.#namespace + path;
     const present = registrations.get(key);
     if (present && !present.isRemoving) {
       throw new PathExistsError(`${path} is registered by this client already: update that registration, or remove it`);
     }
-    if (present) await abortable(present.remove(), options.signal);
-    this.#shared.assertOpen();
-    if (registrations.has(key)) return this.#register(path, value, options);
     this.#shared.startSession();
     const { until } = options;
     const onUntil = () => void registration.remove();
@@ -306,6 +303,7 @@ export class EphemeralOverStore implements Ephemeral {
         value,
         heartbeat: options.heartbeat ?? this.#shared.options.heartbeat,
         isAwaited: options.wait !== false,
+        after: present,
       },
     );
     registrations.set(key, registration);

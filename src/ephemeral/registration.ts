@@ -46,6 +46,8 @@ export interface OwnedKeyOptions {
   readonly heartbeat: Heartbeat;
   /** Report a refusal instead of trying on: somebody waits for the first registration. */
   readonly isAwaited: boolean;
+  /** The registration of before under this key, which is being removed: until it is gone, nothing is written. */
+  readonly after: OwnedKey | undefined;
 }
 
 interface Waiter {
@@ -74,6 +76,7 @@ export class OwnedKey implements Registration {
   #needsWrite = true;
   #isAwaited: boolean;
   #isRunning = false;
+  #isItsTurn = true;
   #isRemoving = false;
   /** Why it is over, for whoever asks after its end. */
   #ending: EphemeralError | undefined;
@@ -100,6 +103,7 @@ export class OwnedKey implements Registration {
       session.unverified.add(() => this.#onUnverified()),
       session.refused.add((error) => this.#refused(error)),
     ];
+    if (options.after) this.#awaitEndOf(options.after);
     this.#kick();
   }
 
@@ -173,6 +177,16 @@ export class OwnedKey implements Registration {
     this.#enter('removed', undefined);
     this.#settleAll(new ClosedError('the client was closed'));
     this.#end();
+  }
+
+  #awaitEndOf(before: OwnedKey): void {
+    if (before.#gone.signal.aborted) return;
+    this.#isItsTurn = false;
+    const onGone = () => {
+      this.#isItsTurn = true;
+      this.#kick();
+    };
+    before.#gone.signal.addEventListener('abort', onGone, { once: true });
   }
 
   #whenConfirmed(version: number): Promise<void> {
@@ -267,7 +281,8 @@ export class OwnedKey implements Registration {
   }
 
   #hasWork(): boolean {
-    if (this.#gone.signal.aborted || this.#context.session.connection.closing.aborted) return false;
+    if (!this.#isItsTurn || this.#gone.signal.aborted) return false;
+    if (this.#context.session.connection.closing.aborted) return false;
     if (this.#isRemoving && !this.#mayBeStored) return true;
     return this.#context.session.leaseId !== undefined && (this.#isRemoving || this.#needsWrite) && !this.#stopWaiting;
   }
