@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { createHash } from 'node:crypto';
 import { type Child, makeChild, NO_VALUE, plainChild, putChild, type Source, type Tree } from '../directory.ts';
 
 /**
@@ -6,7 +7,8 @@ import { type Child, makeChild, NO_VALUE, plainChild, putChild, type Source, typ
  *
  * A span says: of every name touched after revision `from` and up to `to`, this is its state at `to`, also where nothing changed in
  * sum. So a reader whose own copy stands anywhere from `from` on can follow; one that stands before `from` has missed something and
- * reads the directory itself. Registrations and added directories lie apart in the store, so each has its span.
+ * reads the directory itself, unless its copy is what the digest says, however it came to be. Registrations and added directories
+ * lie apart in the store, so each has its span.
  */
 
 export interface Span<Touched> {
@@ -39,6 +41,8 @@ export interface Marker {
   readonly lock: string;
   readonly keys: Span<TouchedKeys>;
   readonly dirs: Span<TouchedDirs>;
+  /** Of all that the directory holds at `to`: given where the spans begin anew, so that readers who missed nothing need not read. */
+  readonly digest?: string | undefined;
 }
 
 interface WireMarker {
@@ -49,6 +53,15 @@ interface WireMarker {
   readonly touched: readonly (readonly string[])[];
   readonly values?: readonly Valued[];
   readonly dirs: { readonly from: number; readonly to: number; readonly touched: TouchedDirs };
+  readonly digest?: string | undefined;
+}
+
+export function digestOf(tree: Tree): string {
+  const hash = createHash('sha256');
+  for (const [name, { key, below, added, created, value }] of tree.entries()) {
+    hash.update(`/${name}/${key}/${below}/${added}/${created}/${value.length}/`).update(value);
+  }
+  return hash.digest('base64url');
 }
 
 export function touchedKeys(states: Iterable<readonly [name: string, state: KeyState | undefined]>): TouchedKeys {
@@ -75,7 +88,7 @@ function encodeValue(bytes: Uint8Array): [string] | [string, 'base64'] {
   return isUtf8(value) ? [value.toString()] : [value.toString('base64'), 'base64'];
 }
 
-export function encodeMarker({ lock, keys, dirs }: Marker): string {
+export function encodeMarker({ lock, keys, dirs, digest }: Marker): string {
   const { plain, valued } = keys.touched;
   const wire: WireMarker = {
     v: 1,
@@ -85,6 +98,7 @@ export function encodeMarker({ lock, keys, dirs }: Marker): string {
     touched: plain,
     ...(valued.length > 0 && { values: valued }),
     dirs,
+    digest,
   };
   return JSON.stringify(wire);
 }
@@ -93,12 +107,12 @@ export function encodeMarker({ lock, keys, dirs }: Marker): string {
 export function decodeMarker(bytes: Uint8Array): Marker | undefined {
   try {
     const wire = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()) as WireMarker;
-    const { v, lock, from, to, touched, values = [], dirs } = wire;
+    const { v, lock, from, to, touched, values = [], dirs, digest } = wire;
     if (v !== 1 || typeof lock !== 'string') return undefined;
     const isRevision = (revision: number) => Number.isSafeInteger(revision) && revision >= 0;
     if (![from, to, dirs.from, dirs.to].every(isRevision)) return undefined;
     if (![touched, values, dirs.touched, ...touched, ...dirs.touched].every(Array.isArray)) return undefined;
-    return { lock, keys: { from, to, touched: { plain: touched, valued: values } }, dirs };
+    return { lock, keys: { from, to, touched: { plain: touched, valued: values } }, dirs, digest };
   } catch {
     return undefined;
   }
@@ -124,7 +138,12 @@ export function applyMarker(replica: Replica, marker: Marker): MarkerEffect {
   const { keys, dirs } = marker;
   const [newKeys, newDirs] = [keys.to > revisions.keys, dirs.to > revisions.dirs];
   if (!newKeys && !newDirs) return 'nothing new';
-  if ((newKeys && keys.from > revisions.keys) || (newDirs && dirs.from > revisions.dirs)) return 'behind';
+  if ((newKeys && keys.from > revisions.keys) || (newDirs && dirs.from > revisions.dirs)) {
+    if (marker.digest === undefined || marker.digest !== digestOf(tree)) return 'behind';
+    revisions.keys = Math.max(revisions.keys, keys.to);
+    revisions.dirs = Math.max(revisions.dirs, dirs.to);
+    return 'unchanged';
+  }
   let changed = false;
   if (newKeys) {
     changed = applyKeys(tree, keys.touched);
