@@ -122,14 +122,26 @@ export class Session {
     }
   }
 
-  /** Resolves when no write made under this value of the fence can take effect any more. */
+  /**
+   * Resolves when no write made under this value of the fence can take effect any more: never before, as whoever waits goes by
+   * that. A store that cannot take the fence now (it is full, say) is asked again.
+   */
   async settle(used: number): Promise<void> {
-    const lease = this.#lease;
-    try {
-      await this.#fence?.settle(used);
-    } catch (error) {
-      if (!(error instanceof LeaseNotFoundError)) throw error;
-      if (this.#lease === lease && this.#keepAlive) this.#lose(leaseGone());
+    const fence = this.#fence;
+    const { clock, closing } = this.connection;
+    for (let failures = 1; fence && fence === this.#fence; failures += 1) {
+      try {
+        await fence.settle(used);
+        return;
+      } catch (error) {
+        if (closing.aborted) throw error;
+        if (error instanceof LeaseNotFoundError) {
+          if (this.#fence === fence && this.#keepAlive) this.#lose(leaseGone());
+          return;
+        }
+        log('the fence could not be raised: %s', messageOf(error));
+        await sleep(clock, backoffMs(GRANT_BACKOFF, failures, clock.random()), closing);
+      }
     }
   }
 
