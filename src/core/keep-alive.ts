@@ -153,14 +153,21 @@ export class KeepAlive {
 
 /** The send time of one answered keepalive, or undefined when the store has no such lease. */
 export function renewOnce(connection: Connection, lease: Lease, link: Link): Promise<number | undefined> {
-  const { clock, store, callOptions } = connection;
+  const { clock, store, callOptions, closing } = connection;
   return new Promise((resolve, reject) => {
+    if (closing.aborted) return reject(closing.reason);
     const sentMs = clock.now();
     const done = () => {
       timer.clear();
       off();
+      closing.removeEventListener('abort', onClose);
       stream.close();
     };
+    const onClose = () => {
+      done();
+      reject(closing.reason);
+    };
+    closing.addEventListener('abort', onClose, { once: true });
     const fail = (error: EphemeralError) => {
       done();
       connection.suspect(link.generation, error);
