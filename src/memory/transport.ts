@@ -17,6 +17,8 @@ export class Transport implements Link {
   /** The connection broke while the client could not hear of it. */
   #brokeUnheard = false;
   readonly #frozen = new Set<Connection>();
+  /** Broken by the server; the client may not have heard of it yet. */
+  readonly #broken = new Set<Exchange>();
 
   constructor(
     readonly name: string,
@@ -59,7 +61,10 @@ export class Transport implements Link {
   reset(): void {
     for (const connection of this.#frozen) connection.inbox.length = 0;
     this.#frozen.clear();
-    for (const exchange of this.#replaceConnection()) exchange.reset();
+    for (const exchange of this.#replaceConnection()) {
+      exchange.reset();
+      this.#broken.add(exchange);
+    }
     if (this.partitioned) this.#brokeUnheard = true;
     else this.#proven = false;
   }
@@ -153,7 +158,9 @@ export class Transport implements Link {
   #drop(): void {
     this.#proven = false;
     this.#brokeUnheard = false;
-    for (const exchange of this.#replaceConnection()) {
+    const broken = [...this.#broken];
+    this.#broken.clear();
+    for (const exchange of [...broken, ...this.#replaceConnection()]) {
       if (exchange.kind === 'call') exchange.fail('the connection was dropped');
       else exchange.end();
     }
