@@ -46,6 +46,8 @@ export class Follower {
   #markerRevision = 0;
   #hadMarker = false;
   #isDetached = false;
+  /** It read the directory while nobody listened. */
+  #hasReadUnheard = false;
 
   constructor(context: FollowerContext, events: FollowerEvents) {
     this.#context = context;
@@ -81,14 +83,20 @@ export class Follower {
     this.#isDetached = true;
   }
 
-  /** Goes on from a copy that was followed by other means, or from its own, if there is none yet. */
+  /** Goes on from a copy that was followed by other means, unless its own is newer: it may have read anew meanwhile. */
   attach(replica: Replica | undefined, epoch: number | undefined): void {
     this.#isDetached = false;
-    if (replica && epoch !== undefined) {
+    if (replica && epoch !== undefined && !this.#isNewerThan(replica, epoch)) {
       this.#replica = replica;
       this.#epoch = epoch;
-    }
+    } else if (this.#hasReadUnheard) this.#events.onChanged();
+    this.#hasReadUnheard = false;
     if (this.#marker) this.#apply(this.#marker);
+  }
+
+  #isNewerThan(replica: Replica, epoch: number): boolean {
+    const own = this.#replica?.revisions.keys ?? 0;
+    return this.#epoch === epoch ? own > replica.revisions.keys : this.#epoch > epoch;
   }
 
   async #read(): Promise<void> {
@@ -104,7 +112,8 @@ export class Follower {
       this.#epoch = read.epoch;
       this.#see(read.marker);
       this.#watchFrom(read.revision + 1);
-      if (!this.#isDetached) this.#events.onRead(read);
+      if (this.#isDetached) this.#hasReadUnheard = true;
+      else this.#events.onRead(read);
       this.#events.onMarker(this.#marker);
     } catch (error) {
       this.#failed(error);
