@@ -28,7 +28,12 @@ const LEASE_TTL = 120;
 let opened = 0;
 
 /** One fleet for each contestant, all sessions made and everything used once. */
-export async function openFleets(bench: Bench, contestants: readonly Contestant[], n: number): Promise<Entrant[]> {
+export async function openFleets(
+  bench: Bench,
+  contestants: readonly Contestant[],
+  n: number,
+  session: { readonly ttl?: number; readonly heartbeat?: 'lease' | 'put' } = {},
+): Promise<Entrant[]> {
   const entrants: Entrant[] = [];
   try {
     for (const contestant of contestants) {
@@ -36,16 +41,11 @@ export async function openFleets(bench: Bench, contestants: readonly Contestant[
       const fleet = new FleetProcess(contestant.name, contestant.command);
       entrants.push({ contestant, fleet });
       const namespace = `${bench.server.namespace}/${opened}`;
-      const { sockets } = await fleet.order({
-        op: 'open',
-        n,
-        endpoint: contestant.endpoint,
-        namespace,
-        ttl: LEASE_TTL,
-      });
+      const { ttl = LEASE_TTL, heartbeat = 'lease' } = session;
+      const { endpoint } = contestant;
+      const { sockets } = await fleet.order({ op: 'open', n, endpoint, namespace, ttl, heartbeat });
       // One more makes the changes.
-      const expected = (n + 1) * contestant.socketsPerMember;
-      if (sockets !== expected) bench.faults.push(`${contestant.name}: ${sockets} sockets for ${n + 1} clients`);
+      if (sockets !== n + 1) bench.faults.push(`${contestant.name}: ${sockets} sockets for ${n + 1} clients`);
     }
     return entrants;
   } catch (error) {

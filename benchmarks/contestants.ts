@@ -4,21 +4,25 @@ import { fileURLToPath } from 'node:url';
 
 export const FOLDER = dirname(fileURLToPath(import.meta.url));
 
-export const MIRROR = 'etcd-ephemeral, mirror';
-export const DIRECT = 'etcd-ephemeral, direct';
-export const ETCD3 = 'etcd3 by hand';
-export const PROXY = 'etcd3 by hand, behind grpc-proxy';
-export const GO = "Go's clientv3";
-export const ZOOKEEPER = 'ZooKeeper';
-export const MOLECULER = "Moleculer's etcd3 discoverer";
+/** In the order of tables and plots. */
+export const NAMES = {
+  mirror: 'etcd-ephemeral, mirror',
+  direct: 'etcd-ephemeral, direct',
+  etcd3: 'etcd3 by hand',
+  proxy: 'etcd3 by hand, behind grpc-proxy',
+  go: "Go's clientv3",
+  zookeeper: 'ZooKeeper',
+  moleculer: 'Moleculer',
+} as const;
+
+export type ContestantId = keyof typeof NAMES;
 
 export interface Contestant {
+  readonly id: ContestantId;
   readonly name: string;
   /** A program that obeys `fleet/protocol.ts`. */
   readonly command: readonly string[];
   readonly endpoint: string;
-  /** The members' connections are each one's own: as many sockets as members. */
-  readonly socketsPerMember: number;
   /** CPU that its servers have used, beside those of the others. */
   readonly serverCpuMs: () => number | undefined;
 }

@@ -20,7 +20,7 @@ export interface EtcdServer {
 }
 
 /** A folder in memory: etcd before 3.5 cannot be told not to wait for its disk. */
-const MEMORY = '/dev/shm';
+export const MEMORY = '/dev/shm';
 const QUOTA_BYTES = 4 * 1024 ** 3;
 
 function isWritable(folder: string): boolean {

@@ -1,18 +1,35 @@
-/** `npm run bench`: measures, prints the bars, writes the results. */
+/** `npm run bench`: measures, prints the bars, writes results and report. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bars, table } from './bars.ts';
 import type { Bench } from './bench.ts';
 import { build } from './build.ts';
-import { type Contestant, DIRECT, ETCD3, FOLDER, MIRROR, nodeFleet } from './contestants.ts';
+import { FOLDER } from './contestants.ts';
+import { gather } from './entrants.ts';
 import { environment } from './environment.ts';
-import { type EtcdServer, openServer } from './etcd-server.ts';
+import { openServer } from './etcd-server.ts';
 import { change } from './measurements/change.ts';
+import { detect } from './measurements/detect.ts';
+import { failover } from './measurements/failover.ts';
+import { refresh } from './measurements/refresh.ts';
+import { register } from './measurements/register.ts';
+import { size } from './measurements/size.ts';
+import { start } from './measurements/start.ts';
 import { storm } from './measurements/storm.ts';
 import { type BenchOptions, type MeasurementName, parseOptions, USAGE, UsageError } from './options.ts';
+import type { Results } from './results.ts';
 import { Samples } from './samples.ts';
 
-const MEASURES: Partial<Record<MeasurementName, (bench: Bench) => Promise<void>>> = { storm, change };
+const MEASURES: Readonly<Record<MeasurementName, (bench: Bench) => Promise<void>>> = {
+  storm,
+  change,
+  refresh,
+  register,
+  detect,
+  failover,
+  size,
+  start,
+};
 
 const startMs = performance.now();
 
@@ -21,46 +38,44 @@ function say(line: string): void {
   process.stderr.write(`${String(seconds).padStart(4)} s  ${line}\n`);
 }
 
-function contestantsOf(server: EtcdServer, options: BenchOptions): Contestant[] {
-  const onEtcd = (name: string, kind: string): Contestant => ({
-    name,
-    command: nodeFleet(kind),
-    endpoint: server.endpoint,
-    socketsPerMember: 1,
-    serverCpuMs: () => server.cpuMs(),
-  });
-  const all = [onEtcd(ETCD3, 'etcd3'), onEtcd(DIRECT, 'ours-direct'), onEtcd(MIRROR, 'ours-mirror')];
-  return all.filter(({ name }) => options.contestants?.includes(name) ?? true);
-}
-
-async function measure(options: BenchOptions): Promise<boolean> {
+async function measure(options: BenchOptions): Promise<Results> {
   say('compiling');
   build();
   const server = await openServer(options.endpoint, options.fsync);
-  const samples = new Samples();
-  const bench: Bench = { options, server, contestants: contestantsOf(server, options), samples, faults: [], say };
-  const env = environment(server, {});
   try {
-    for (const name of options.only) await MEASURES[name]?.(bench);
+    const field = await gather(server, options);
+    for (const [name, how] of Object.entries(field.missing)) say(`without ${name}; to have it: ${how}`);
+    const env = environment(server, field.versions);
+    const samples = new Samples();
+    const bench: Bench = { options, server, contestants: field.contestants, samples, faults: [], say };
+    try {
+      for (const name of options.only) await MEASURES[name](bench);
+    } finally {
+      await field.close();
+    }
+    return { environment: env, options, missing: field.missing, faults: bench.faults, samples: samples.all() };
   } finally {
     await server.close();
   }
-  const rows = bars(samples);
-  const stamp = env.date.replace(/[:.]/g, '-');
+}
+
+function write(results: Results, options: BenchOptions): void {
   mkdirSync(options.out, { recursive: true });
+  const stamp = results.environment.date.slice(0, 19).replace(/[:T]/g, '-');
   const file = join(options.out, options.quick ? 'quick.json' : `${stamp}.json`);
-  const results = { environment: env, options, bars: rows, faults: bench.faults, samples: samples.all() };
   writeFileSync(file, `${JSON.stringify(results)}\n`);
-  say(`wrote ${file}`);
-  if (!options.quick) process.stdout.write(`${table(rows.filter(({ met }) => met !== undefined))}\n`);
-  for (const fault of bench.faults) process.stdout.write(`WRONG: ${fault}\n`);
-  if (bench.faults.length === 0) process.stdout.write('all final lists agree, all connections were apart\n');
-  return bench.faults.length === 0;
+  say(`wrote ${file}; its report: npm run bench:report -- ${file}`);
 }
 
 try {
   const options = parseOptions(process.argv.slice(2), join(FOLDER, 'results'));
-  process.exitCode = (await measure(options)) ? 0 : 1;
+  const results = await measure(options);
+  write(results, options);
+  // A tiny run shows that the lists are right, and nothing else.
+  if (!options.quick) process.stdout.write(`${table(bars(Samples.from(results.samples)))}\n`);
+  for (const fault of results.faults) process.stdout.write(`WRONG: ${fault}\n`);
+  if (results.faults.length === 0) process.stdout.write('all final lists agree, each client had its own connection\n');
+  process.exitCode = results.faults.length === 0 ? 0 : 1;
 } catch (error) {
   if (!(error instanceof UsageError)) throw error;
   process.stderr.write(`${error.message}\n\n${USAGE}`);

@@ -1,5 +1,6 @@
 /** The command line of `npm run bench`. */
 import { parseArgs } from 'node:util';
+import { type ContestantId, NAMES } from './contestants.ts';
 
 export const MEASUREMENTS = ['storm', 'change', 'refresh', 'register', 'detect', 'failover', 'size', 'start'] as const;
 export type MeasurementName = (typeof MEASUREMENTS)[number];
@@ -15,7 +16,7 @@ export interface BenchOptions {
   /** Let etcd wait for its disk. */
   readonly fsync: boolean;
   /** Only these contestants, beside what a bar compares; undefined: all that can be had. */
-  readonly contestants: readonly string[] | undefined;
+  readonly contestants: readonly ContestantId[] | undefined;
   readonly rounds: number | undefined;
   /** Where to write CPU profiles of the fleets; undefined: none. */
   readonly profile: string | undefined;
@@ -29,7 +30,7 @@ export const USAGE = `npm run bench -- [options]
   --sizes N[,N…]            how many clients (default 10,50,100,200,400)
   --quick                   everything tiny, checking that the lists are right, not how fast
   --endpoints URL           an etcd that is there already: only a namespace of its own is touched, and removed in the end
-  --contestants NAME[,…]    only these (default: all that can be had)
+  --contestants NAME[,…]    only these of ${Object.keys(NAMES).join(', ')} (default: all that can be had)
   --rounds N                how often each pair is repeated
   --fsync                   let etcd wait for its disk (default: its data lies in memory)
   --profile DIR             write CPU profiles of our clients there
@@ -53,6 +54,10 @@ function positive(name: string, text: string): number {
 
 function isMeasurement(name: string): name is MeasurementName {
   return (MEASUREMENTS as readonly string[]).includes(name);
+}
+
+function isContestant(name: string): name is ContestantId {
+  return Object.hasOwn(NAMES, name);
 }
 
 function parse(args: readonly string[]) {
@@ -82,6 +87,10 @@ export function parseOptions(args: readonly string[], defaultOut: string): Bench
   for (const name of only) {
     if (!isMeasurement(name)) throw new UsageError(`--only: there is no measurement ${name}`);
   }
+  const contestants = list(given.contestants);
+  for (const name of contestants ?? []) {
+    if (!isContestant(name)) throw new UsageError(`--contestants: there is no contestant ${name}`);
+  }
   const sizes = list(given.sizes)?.map((size) => positive('sizes', size));
   return {
     only: only.filter(isMeasurement),
@@ -89,7 +98,7 @@ export function parseOptions(args: readonly string[], defaultOut: string): Bench
     quick: given.quick,
     endpoint: list(given.endpoints)?.[0],
     fsync: given.fsync,
-    contestants: list(given.contestants),
+    contestants: contestants?.filter(isContestant),
     rounds: given.rounds === undefined ? undefined : positive('rounds', given.rounds),
     profile: given.profile,
     out: given.out ?? defaultOut,

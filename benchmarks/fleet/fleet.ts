@@ -1,10 +1,21 @@
 /** N members in one process, and what is asked of all of them. */
 import { createHash } from 'node:crypto';
-import { subscribe } from 'node:diagnostics_channel';
-import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Goal, generationName, type Member, type MemberOptions, type OpenMember } from './member.ts';
-import type { ChangesAnswer, ChangesOrder, OpenAnswer, OpenOrder, StormAnswer, StormOrder } from './protocol.ts';
+import type {
+  AwaitAnswer,
+  AwaitOrder,
+  ChangesAnswer,
+  ChangesOrder,
+  IdleAnswer,
+  IdleOrder,
+  OpenAnswer,
+  OpenOrder,
+  ProbeOrder,
+  StormAnswer,
+  StormOrder,
+} from './protocol.ts';
+import { bytesRead, connected, owned, stopOwning } from './sockets.ts';
 
 /** Members opened at the same time: more would only queue up in the server. */
 const OPENING = 25;
@@ -13,19 +24,6 @@ const QUIET_MS = 250;
 const PATIENCE_MS = 60_000;
 /** A timer may be a millisecond late; so much before a change is due, it is waited for turn by turn. */
 const SPIN_MS = 3;
-
-const sockets = new Set<Socket>();
-subscribe('net.client.socket', (message) => {
-  const { socket } = message as { readonly socket: Socket };
-  sockets.add(socket);
-  socket.once('close', () => sockets.delete(socket));
-});
-
-function bytesRead(): number {
-  let sum = 0;
-  for (const socket of sockets) sum += socket.bytesRead;
-  return sum;
-}
 
 interface Awaited {
   readonly goal: Goal;
@@ -45,16 +43,17 @@ export class Fleet {
     this.#openMember = openMember;
   }
 
-  async open({ n, endpoint, namespace, ttl }: OpenOrder): Promise<OpenAnswer> {
-    const options = { endpoint, namespace, ttl };
+  async open({ n, endpoint, namespace, ttl, heartbeat }: OpenOrder): Promise<OpenAnswer> {
+    const options = { endpoint, namespace, ttl, heartbeat };
     for (let start = 0; start < n; start += OPENING) {
       const size = Math.min(OPENING, n - start);
       this.#members.push(
         ...(await Promise.all(Array.from({ length: size }, (_, i) => this.#openWatcher(start + i, options)))),
       );
     }
-    this.#changer = await this.#openMember({ ...options, index: n });
-    return { sockets: [...sockets].filter((socket) => !socket.destroyed && !socket.connecting).length };
+    this.#changer = await owned(n, () => this.#openMember({ ...options, index: n }));
+    stopOwning();
+    return { sockets: connected() };
   }
 
   async storm({ phase, spreadMs }: StormOrder): Promise<StormAnswer> {
@@ -113,17 +112,53 @@ export class Fleet {
     return { latenciesMs, checksums: this.#checksums() };
   }
 
+  async idle({ ms }: IdleOrder): Promise<IdleAnswer> {
+    const master = this.#members.findIndex(({ isMaster }) => isMaster);
+    const masterBytes = () => (master < 0 ? 0 : bytesRead(master));
+    const before = this.#members.map(({ heard }) => heard.messages);
+    const [allBefore, masterBefore, cpuBefore, startMs] = [
+      bytesRead(),
+      masterBytes(),
+      process.cpuUsage(),
+      performance.now(),
+    ];
+    await sleep(ms);
+    const { user, system } = process.cpuUsage(cpuBefore);
+    const messages = this.#members.map(({ heard }, i) => heard.messages - (before[i] ?? 0));
+    const masterBytesRead = masterBytes() - masterBefore;
+    return {
+      ms: performance.now() - startMs,
+      messages: messages.filter((_, i) => i !== master),
+      masterMessages: messages[master] ?? 0,
+      bytesRead: bytesRead() - allBefore - masterBytesRead,
+      masterBytesRead,
+      cpuMs: (user + system) / 1_000,
+      checksums: this.#checksums(),
+    };
+  }
+
+  async probe({ joins }: ProbeOrder): Promise<object> {
+    if (joins) await this.#changer?.join('probe-0');
+    else await this.#changer?.leave();
+    return {};
+  }
+
+  async await({ size }: AwaitOrder): Promise<AwaitAnswer> {
+    await this.#until({ size });
+    return { atNs: String(process.hrtime.bigint()) };
+  }
+
   async close(): Promise<void> {
     const members = this.#changer ? [...this.#members, this.#changer] : this.#members;
     await Promise.all(members.map((member) => member.close().catch(() => {})));
   }
 
-  async #openWatcher(index: number, options: Pick<MemberOptions, 'endpoint' | 'namespace' | 'ttl'>): Promise<Member> {
+  async #openWatcher(index: number, options: Omit<MemberOptions, 'index' | 'onChange'>): Promise<Member> {
     let member: Member | undefined;
     const onChange = () => {
       if (member) this.#changed(member);
     };
-    member = await this.#openMember({ ...options, index, onChange });
+    member = await owned(index, () => this.#openMember({ ...options, index, onChange }));
     return member;
   }
 
@@ -139,7 +174,8 @@ export class Fleet {
   /** The moment when every member's list had come to the goal. */
   #until(goal: Goal): Promise<number> {
     return new Promise((resolve, reject) => {
-      const missing = new Set(this.#members);
+      const missing = new Set(this.#members.filter((member) => !member.holds(goal)));
+      if (missing.size === 0) return resolve(performance.now());
       const timer = setTimeout(() => {
         this.#awaited = undefined;
         reject(new Error(`${missing.size} of ${this.#members.length} members did not come to ${JSON.stringify(goal)}`));

@@ -5,8 +5,14 @@ import { createInterface } from 'node:readline';
 import { Fleet } from './fleet.ts';
 import type { OpenMember } from './member.ts';
 import type { Order } from './protocol.ts';
+import { register } from './register.ts';
+import { size } from './size.ts';
+
+/** For orders that need no fleet. */
+const none: OpenMember = () => Promise.reject(new Error('this process has no fleet'));
 
 const KINDS: Readonly<Record<string, () => Promise<OpenMember>>> = {
+  alone: async () => none,
   'ours-direct': async () => {
     const { OurMember } = await import('./ours.ts');
     return (options) => OurMember.open('direct', options);
@@ -18,6 +24,10 @@ const KINDS: Readonly<Record<string, () => Promise<OpenMember>>> = {
   etcd3: async () => {
     const { RawEtcd3Member } = await import('./raw-etcd3.ts');
     return (options) => RawEtcd3Member.open(options);
+  },
+  zookeeper: async () => {
+    const { ZooKeeperMember } = await import('./zookeeper.ts');
+    return (options) => ZooKeeperMember.open(options);
   },
 };
 
@@ -47,6 +57,16 @@ async function main(kind: string): Promise<void> {
         return fleet.storm(order);
       case 'changes':
         return fleet.changes(order);
+      case 'idle':
+        return fleet.idle(order);
+      case 'probe':
+        return fleet.probe(order);
+      case 'await':
+        return fleet.await(order);
+      case 'register':
+        return register(order);
+      case 'size':
+        return size(order);
       case 'profile':
         return profile(session, order.file);
       case 'close':
@@ -56,11 +76,13 @@ async function main(kind: string): Promise<void> {
   };
   for await (const line of createInterface({ input: process.stdin })) {
     const { id, order } = JSON.parse(line) as { id: number; order: Order };
-    const answer = await obey(order).then(
-      (result) => ({ id, result }),
-      (error: unknown) => ({ id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
-    );
-    process.stdout.write(`${JSON.stringify(answer)}\n`);
+    // Not one after the other: one order may wait for what another one brings about.
+    void obey(order)
+      .then(
+        (result) => ({ id, result }),
+        (error: unknown) => ({ id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+      )
+      .then((answer) => process.stdout.write(`${JSON.stringify(answer)}\n`));
   }
   // Whoever gave the orders is gone, or has had enough.
   process.exit();

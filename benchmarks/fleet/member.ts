@@ -23,6 +23,7 @@ export interface MemberOptions {
   readonly endpoint: string;
   readonly namespace: string;
   readonly ttl: number;
+  readonly heartbeat: 'lease' | 'put';
   /** Absent: this member does not watch. */
   readonly onChange?: (() => void) | undefined;
 }

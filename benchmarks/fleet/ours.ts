@@ -1,7 +1,7 @@
 import { EtcdEphemeral, type Listing, type Registration } from '../../src/index.ts';
 import { DIRECTORY, type Goal, type Member, type MemberOptions, VALUE } from './member.ts';
 
-class Counts {
+export class Counts {
   readonly #sums = new Map<string, number>();
 
   bumpSum(name: string, n: number): void {
@@ -29,9 +29,16 @@ export class OurMember implements Member {
   }
 
   static async open(via: 'direct' | 'mirror', options: MemberOptions): Promise<OurMember> {
-    const { endpoint, namespace, ttl, index } = options;
+    const { endpoint, namespace, ttl, index, heartbeat } = options;
     const stats = new Counts();
-    const client = await EtcdEphemeral.connect({ hosts: endpoint, namespace, ttl, stats, connectTimeout: 60 });
+    const client = await EtcdEphemeral.connect({
+      hosts: endpoint,
+      namespace,
+      ttl,
+      heartbeat,
+      stats,
+      connectTimeout: 60,
+    });
     const member = new OurMember(client, stats);
     // The session begins with the first key: not on the clock.
     const warm = await client.addKey(`/warm/${index}`, VALUE);

@@ -13,6 +13,8 @@ export interface OpenOrder {
   readonly namespace: string;
   /** Seconds. */
   readonly ttl: number;
+  /** How registrations are kept alive, where there is a choice. */
+  readonly heartbeat: 'lease' | 'put';
 }
 
 export interface OpenAnswer {
@@ -54,6 +56,90 @@ export interface ChangesAnswer {
   readonly checksums: readonly string[];
 }
 
+/** Nothing happens but heartbeats. */
+export interface IdleOrder {
+  readonly op: 'idle';
+  readonly ms: number;
+}
+
+export interface IdleAnswer {
+  readonly ms: number;
+  readonly messages: readonly number[];
+  readonly masterMessages: number;
+  /** By all but the master. */
+  readonly bytesRead: number;
+  readonly masterBytesRead: number;
+  readonly cpuMs: number;
+  readonly checksums: readonly string[];
+}
+
+/** Registers one more name, or takes it away. */
+export interface ProbeOrder {
+  readonly op: 'probe';
+  readonly joins: boolean;
+}
+
+/** Resolves when every member's list has so many names. */
+export interface AwaitOrder {
+  readonly op: 'await';
+  readonly size: number;
+}
+
+export interface AwaitAnswer {
+  /** By the system's monotonic clock, which all processes share: nanoseconds, as text. */
+  readonly atNs: string;
+}
+
+/** Many keys in one process. Needs no fleet. */
+export interface RegisterOrder {
+  readonly op: 'register';
+  readonly kind: 'ours' | 'etcd3';
+  readonly endpoint: string;
+  readonly namespace: string;
+  readonly keys: number;
+  /** Calls under way at the same time. */
+  readonly concurrency: number;
+  /** Seconds. */
+  readonly ttl: number;
+  /** How long to look at keepalives afterwards; 0: not at all. */
+  readonly idleMs: number;
+}
+
+export interface RegisterAnswer {
+  readonly ms: number;
+  /** While idle. */
+  readonly keepalives: number;
+  readonly idleBytesWritten: number;
+  readonly idleBytesRead: number;
+  readonly idleCpuMs: number;
+  readonly heapBytes: number;
+  readonly cpuMs: number;
+}
+
+/** A directory that is there already. Needs no fleet. */
+export interface SizeOrder {
+  readonly op: 'size';
+  readonly kind: 'ours-once' | 'ours-direct' | 'ours-mirror' | 'etcd3';
+  readonly endpoint: string;
+  readonly namespace: string;
+  readonly children: number;
+  /** How many single changes to follow. */
+  readonly changes: number;
+}
+
+export interface SizeAnswer {
+  /** Until the first listing was there. */
+  readonly firstMs: number;
+  /** Until all its names were built. */
+  readonly namesMs: number;
+  readonly names: number;
+  readonly heapBytes: number;
+  readonly changeMs: readonly number[];
+  /** Of all changes together. */
+  readonly changeBytesRead: number;
+  readonly changeCpuMs: number;
+}
+
 export interface ProfileOrder {
   readonly op: 'profile';
   /** Where to write what was profiled since the last such order; undefined: begin. */
@@ -64,12 +150,27 @@ export interface CloseOrder {
   readonly op: 'close';
 }
 
-export type Order = OpenOrder | StormOrder | ChangesOrder | ProfileOrder | CloseOrder;
+export type Order =
+  | OpenOrder
+  | StormOrder
+  | ChangesOrder
+  | IdleOrder
+  | AwaitOrder
+  | ProbeOrder
+  | RegisterOrder
+  | SizeOrder
+  | ProfileOrder
+  | CloseOrder;
 
 export interface Answers {
   open: OpenAnswer;
   storm: StormAnswer;
   changes: ChangesAnswer;
+  idle: IdleAnswer;
+  await: AwaitAnswer;
+  probe: object;
+  register: RegisterAnswer;
+  size: SizeAnswer;
   profile: object;
   close: object;
 }

@@ -1,0 +1,59 @@
+/** What heartbeats cost while nothing changes. */
+import { type Bench, checkAgreement, closeFleets, openFleets } from '../bench.ts';
+import type { Contestant } from '../contestants.ts';
+import { mean } from '../statistics.ts';
+
+/** Seconds. */
+const TTL = 5;
+/** A put-heartbeat's part of the ttl. */
+const PUT_FRACTION = 0.4;
+const PERIOD_MS = TTL * PUT_FRACTION * 1_000;
+const PERIODS = 3;
+
+export type Heartbeat = 'lease' | 'put';
+
+export function refreshName(contestant: string, heartbeat: Heartbeat): string {
+  return `${contestant}, ${heartbeat} heartbeats`;
+}
+
+async function one(bench: Bench, contestant: Contestant, n: number, heartbeat: Heartbeat): Promise<void> {
+  const { options, samples } = bench;
+  const periods = options.quick ? 1 : PERIODS;
+  const entrants = await openFleets(bench, [contestant], n, { ttl: TTL, heartbeat });
+  try {
+    for (const { fleet } of entrants) {
+      await fleet.order({ op: 'storm', phase: 'join', spreadMs: options.quick ? 0 : PERIOD_MS });
+      const serverBefore = contestant.serverCpuMs();
+      const answer = await fleet.order({ op: 'idle', ms: PERIOD_MS * periods });
+      const serverAfter = contestant.serverCpuMs();
+      checkAgreement(bench, `refresh, ${contestant.name}, ${n} clients`, [answer.checksums]);
+      const key = { measurement: 'refresh', of: refreshName(contestant.name, heartbeat), n };
+      const add = (metric: string, unit: string, value: number) => samples.add({ ...key, metric }, unit, value);
+      const seconds = answer.ms / 1_000;
+      const sum = answer.messages.reduce((total, messages) => total + messages, 0);
+      add('messages a period at a watcher', 'messages', mean(answer.messages) / periods);
+      add('messages a period at the master', 'messages', answer.masterMessages / periods);
+      add('messages a period, all', 'messages', (sum + answer.masterMessages) / periods);
+      add('bytes a second, all watchers', 'bytes', answer.bytesRead / seconds);
+      add('bytes a second, master', 'bytes', answer.masterBytesRead / seconds);
+      add('CPU of clients a second', 'ms', answer.cpuMs / seconds);
+      if (serverBefore !== undefined && serverAfter !== undefined) {
+        add('CPU of servers a second', 'ms', (serverAfter - serverBefore) / seconds);
+      }
+    }
+  } finally {
+    await closeFleets(entrants);
+  }
+}
+
+export async function refresh(bench: Bench): Promise<void> {
+  const ours = bench.contestants.filter(({ id }) => id === 'direct' || id === 'mirror');
+  for (const n of bench.options.sizes) {
+    for (const contestant of ours) {
+      for (const heartbeat of ['put', 'lease'] as const) {
+        bench.say(`refresh: ${n} clients, ${refreshName(contestant.name, heartbeat)}`);
+        await one(bench, contestant, n, heartbeat);
+      }
+    }
+  }
+}
