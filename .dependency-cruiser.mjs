@@ -41,6 +41,13 @@ export default {
       from: { path: '^src/', pathNot: inside('cli', 'demo') },
       to: { path: inside('demo') },
     },
+    {
+      name: 'demo-is-a-user',
+      comment: 'what the demo needs from below the public surface, a user would lack as well',
+      severity: 'error',
+      from: { path: inside('demo') },
+      to: { path: '^src/', pathNot: ['^src/index\\.ts$', inside('demo')] },
+    },
     onlyIn('etcd3', inside('etcd'), 'one adapter knows etcd3, so that it can be replaced'),
     onlyIn('@grpc', inside('etcd'), 'as etcd3'),
     onlyIn('commander', inside('cli'), 'the library parses no command line'),

@@ -67,7 +67,7 @@ function buildProgram(args: readonly string[], context: Context, exitWith: (code
   addRegister(program, args, context, exitWith);
   program
     .command('demo')
-    .description('show it all in half a minute; without --endpoints on an etcd of its own')
+    .description('show it all in about a minute; without --endpoints on an etcd of its own')
     .action(async (_: unknown, command: Command) => exitWith(await demo(context, flagsOf(command))));
   return program;
 }

@@ -75,8 +75,8 @@ export class Script {
     const stage = this.#stage;
     this.#step(
       'Each service is a process with an HTTP server. It registers its address as an ephemeral node: listed exactly as long as the ' +
-        'process lives. The gateway has no addresses of its own: it sends 40 requests a second to those on the live list. Watchers of ' +
-        'two kinds follow the list too: through the mirror, and directly.',
+        'process lives. The gateway has no addresses of its own: it sends 40 requests a second to those on the live list. Two kinds of ' +
+        'watchers follow it too: through the mirror, and directly.',
     );
     await stage.startStore();
     await Promise.all(names(FEW).map((name) => stage.startService(name, 'put')));
