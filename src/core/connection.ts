@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import pRetry from 'p-retry';
 import { abortable } from './abortable.ts';
 import { backoffMs } from './backoff.ts';
@@ -78,6 +79,8 @@ export class Connection {
     this.#ttlMs = options.ttlMs;
     this.#staleAfterMs = options.staleAfterMs;
     this.#lastHeardMs = options.clock.now();
+    // Everything that waits listens here: Node would take more than ten for a leak, and say so on the user's stderr.
+    setMaxListeners(0, this.#closing.signal);
     this.callOptions = { timeoutMs: Math.min(MAX_TIMEOUT_MS, Math.max(2_000, options.ttlMs)) };
   }
 
