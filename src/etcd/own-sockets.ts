@@ -43,6 +43,8 @@ export class OwnSockets {
   }
 
   add(socket: Socket): void {
+    // grpc-js does not listen between the connect and the session: a reset in that moment would end the process.
+    socket.on('error', () => {});
     if (this.#destroyed) {
       socket.destroy();
       return;
