@@ -199,6 +199,24 @@ export function listContract(test: TestFn, world: () => World): void {
       t.true(brisk.listings.length >= 6);
     });
 
+    test(`${via}: leaving a for await loop frees all that the list held`, async (t) => {
+      const space = await Space.open(t, world());
+      const { client, traffic } = await space.connectCounted();
+      await client.addKey('/d/a', '');
+      for await (const { children } of client.list('/d', { watch: true, via })) {
+        t.deepEqual(children, ['a']);
+        break;
+      }
+      await t.throwsAsync(
+        async () => {
+          for await (const _ of client.list('/d', { watch: true, via })) throw new Error('of the loop');
+        },
+        { message: 'of the loop' },
+      );
+      await until(() => traffic.openWatches.size === 0, 'all watches to end');
+      await until(async () => (await space.keys('/_watcherLock')).length === 0, 'the place in line to be given up');
+    });
+
     test(`${via}: lists of directories whose names begin alike do not mix`, async (t) => {
       const space = await Space.open(t, world());
       const client = await space.connect();

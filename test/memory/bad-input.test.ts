@@ -140,6 +140,25 @@ test('a signal may be aborted with no reason of its own, or time out', async (t)
   await t.throwsAsync(client.addDir('/a', { signal: AbortSignal.timeout(5) }), { any: true, name: 'TimeoutError' });
 });
 
+test('an update that is given up on, before or while it is made, rejects with the reason of its signal', async (t) => {
+  const scene = new MemoryScene();
+  const { client, store } = await scene.connect();
+  const registration = await client.addKey('/k', '1');
+  const [stop, reason] = [new AbortController(), new Error('no more')];
+  t.is(await t.throwsAsync(registration.update('2', { signal: AbortSignal.abort(reason) })), reason);
+  t.deepEqual([registration.value, scene.value('/k'), registration.state], ['1', '1', 'registered']);
+  scene.server.partition(store);
+  const rejection = t.throwsAsync(registration.update('3', { signal: stop.signal }));
+  await scene.advance(0.5);
+  stop.abort(reason);
+  t.is(await rejection, reason);
+  scene.server.heal();
+  await scene.advance(3);
+  t.is(scene.value('/k'), registration.value, 'what it says is what is stored');
+  await client.close();
+  await t.throwsAsync(registration.update('4'), { instanceOf: ClosedError });
+});
+
 test('the root can be listed but is no place for a key or a directory', async (t) => {
   const { client } = await new MemoryScene().connect();
   const invalid = { instanceOf: InvalidPathError, message: /root.*name something below it/ };

@@ -283,6 +283,25 @@ test('when tokens run out, and when the server forgets them, lists and registrat
   t.true(proxy.accepted - connections <= 15, `${proxy.accepted - connections} connections`);
 });
 
+test('hosts may be a function, which is asked again when the store has gone elsewhere (R4)', async (t) => {
+  const etcd = await ownEtcd(t);
+  const [old, moved] = [await ownProxy(t, etcd), await ownProxy(t, etcd)];
+  let hosts = old.endpoint;
+  const client = await EtcdEphemeral.connect({ ttl: 2, hosts: () => [hosts] });
+  t.teardown(() => client.close());
+  const registration = await client.addKey('/d/k', 'v');
+  const seen = see(t, client.list('/d', { watch: true }));
+  await seen.untilNames('k');
+  hosts = moved.endpoint;
+  old.refuse(true);
+  old.cut();
+  await until(() => moved.open === 1, 'the client to go there');
+  await etcdctl(etcd.endpoint, 'put', '/d/l', 'v');
+  await seen.untilNames('k l');
+  await until(() => registration.state === 'registered', 'the registration');
+  t.is(old.open, 0);
+});
+
 test('each client has one connection, one lease, one lease stream and one watch stream (S1)', async (t) => {
   const etcd = await ownEtcd(t);
   const [proxy, otherProxy] = [await ownProxy(t, etcd), await ownProxy(t, etcd)];
