@@ -116,14 +116,19 @@ class Finale {
     const { oracle, ttlMs } = world;
     const [mirror] = this.#mirrors();
     if (!mirror) return;
-    const { master, path } = mirror;
+    const { master, path, values } = mirror;
     world.trace(() => `the master ${master.name} of ${path} goes deaf`);
     master.store.setDeaf(true);
     world.do({ id: 0, atMs: world.nowMs(), act: { kind: 'put', key: `${path}/exam`, ttl: 0 } });
     await world.runUntil(world.nowMs() + 4 * ttlMs + 1_000 + SLACK_MS);
     for (const subscription of world.subscriptions.values()) {
-      if (subscription.process === master || subscription.path !== path || subscription.state !== 'open') continue;
-      if (subscription.process.state !== 'open' || subscription.last?.children.includes('exam')) continue;
+      if (subscription.process === master || subscription.path !== path || subscription.values !== values) continue;
+      if (
+        subscription.process.state !== 'open' ||
+        subscription.state !== 'open' ||
+        subscription.last?.children.includes('exam')
+      )
+        continue;
       oracle.fail('M4', `the master of ${path} is deaf, and subscription ${subscription.id} was never told`);
     }
     master.store.setDeaf(false);

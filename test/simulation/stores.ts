@@ -85,7 +85,7 @@ export class ProcessStore extends PassingStore {
     else {
       const missed = this.#deafness ?? [];
       this.#deafness = undefined;
-      for (const run of missed) this.#loop.pass(run);
+      for (const run of missed) run();
     }
   }
 

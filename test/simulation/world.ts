@@ -70,8 +70,7 @@ export class World implements OracleWorld {
     this.oracle = new Oracle(this);
     this.server.onCommit((commit) => this.oracle.committed(commit, this.#acting));
     const { model } = this.server;
-    // A restore lowers the term: by so much that no number of restarts makes up for it before everyone has looked.
-    for (let term = 0; term < 100; term += 1) model.elect(0);
+    this.#age();
     const expire = model.expire.bind(model);
     model.expire = (nowMs) => this.#asNobody(() => expire(nowMs));
   }
@@ -148,6 +147,11 @@ export class World implements OracleWorld {
         process.loop.pass(() => this.#asUser(id, process, act));
       }
     }
+  }
+
+  /** A restore lowers the term: by so much that no number of restarts makes up for it before everyone has looked. */
+  #age(): void {
+    for (let term = 0; term < 100; term += 1) this.server.model.elect(this.nowMs());
   }
 
   #delayMs(client: string): number {
@@ -289,6 +293,7 @@ export class World implements OracleWorld {
       case 'wipe':
         oracle.restored((history) => history.wipe());
         server.wipe();
+        this.#age();
         return;
     }
   }
@@ -448,7 +453,7 @@ export class World implements OracleWorld {
     record.phase = 'removing';
     record.registration.remove().then(
       () => {
-        if (!link || connection.link?.generation !== link.generation) return;
+        if (record.process.state !== 'open' || !link || connection.link?.generation !== link.generation) return;
         record.phase = 'removed';
         const kv = this.oracle.keys.get(record.key);
         const stored = kv ? Buffer.from(kv.value).toString() : '';
