@@ -61,10 +61,7 @@ export class Transport implements Link {
   reset(): void {
     for (const connection of this.#frozen) connection.inbox.length = 0;
     this.#frozen.clear();
-    for (const exchange of this.#replaceConnection()) {
-      exchange.reset();
-      this.#broken.add(exchange);
-    }
+    for (const exchange of this.#replaceConnection()) this.#break(exchange);
     if (this.partitioned) this.#brokeUnheard = true;
     else this.#proven = false;
   }
@@ -168,8 +165,14 @@ export class Transport implements Link {
 
   #open(kind: 'call' | 'stream', onFailed: (error: ConnectionError) => void): Exchange {
     const exchange = new Exchange(this, this.#connection, kind, onFailed);
-    if (!this.crashed && !this.closed) this.#connection.exchanges.add(exchange);
+    if (this.#brokeUnheard) this.#break(exchange);
+    else if (!this.crashed && !this.closed) this.#connection.exchanges.add(exchange);
     return exchange;
+  }
+
+  #break(exchange: Exchange): void {
+    exchange.reset();
+    this.#broken.add(exchange);
   }
 
   #replaceConnection(): Exchange[] {
