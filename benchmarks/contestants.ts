@@ -23,6 +23,8 @@ export interface Contestant {
   /** A program that obeys `fleet/protocol.ts`. */
   readonly command: readonly string[];
   readonly endpoint: string;
+  /** It is told of changes; else it asks, at each of its heartbeats. */
+  readonly isWatching: boolean;
   /** CPU that its servers have used, beside those of the others. */
   readonly serverCpuMs: () => number | undefined;
 }

@@ -25,7 +25,7 @@ export async function gather(server: EtcdServer, options: BenchOptions): Promise
   const missing: Record<string, string> = {};
   const isWanted = (id: ContestantId) => options.contestants?.includes(id) ?? true;
   const add = (id: ContestantId, command: readonly string[], endpoint: string, serverCpuMs: () => number | undefined) =>
-    contestants.push({ id, name: NAMES[id], command, endpoint, serverCpuMs });
+    contestants.push({ id, name: NAMES[id], command, endpoint, isWatching: id !== 'moleculer', serverCpuMs });
   const onEtcd = (id: ContestantId, command: readonly string[]) =>
     add(id, command, server.endpoint, () => server.cpuMs());
   const isThere = (id: ContestantId, found: Availability): boolean => {
@@ -37,6 +37,7 @@ export async function gather(server: EtcdServer, options: BenchOptions): Promise
   if (isWanted('direct')) onEtcd('direct', nodeFleet('ours-direct'));
   if (isWanted('mirror')) onEtcd('mirror', nodeFleet('ours-mirror'));
   if (isWanted('go') && isThere('go', goFleet())) onEtcd('go', [GO_FLEET]);
+  if (isWanted('moleculer') && isThere('moleculer', moleculer())) onEtcd('moleculer', nodeFleet('moleculer'));
   if (isWanted('proxy') && server.endpoint.startsWith('http://')) {
     const proxy = await startGrpcProxy(server.endpoint, join(process.env.ETCD_BIN_DIR ?? '', 'etcd'));
     servers.push(proxy);

@@ -67,6 +67,10 @@ function write(results: Results, options: BenchOptions): void {
   say(`wrote ${file}; its report: npm run bench:report -- ${file}`);
 }
 
+// Whatever runs for us ends when this process exits, which it would not tell of when a signal ended it.
+process.once('SIGINT', () => process.exit(130));
+process.once('SIGTERM', () => process.exit(143));
+
 try {
   const options = parseOptions(process.argv.slice(2), join(FOLDER, 'results'));
   const results = await measure(options);

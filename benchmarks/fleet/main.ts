@@ -25,6 +25,10 @@ const KINDS: Readonly<Record<string, () => Promise<OpenMember>>> = {
     const { RawEtcd3Member } = await import('./raw-etcd3.ts');
     return (options) => RawEtcd3Member.open(options);
   },
+  moleculer: async () => {
+    const { MoleculerMember } = await import('./moleculer.ts');
+    return (options) => MoleculerMember.open(options);
+  },
   zookeeper: async () => {
     const { ZooKeeperMember } = await import('./zookeeper.ts');
     return (options) => ZooKeeperMember.open(options);

@@ -1,6 +1,6 @@
 /** What heartbeats cost while nothing changes. */
 import { type Bench, checkAgreement, closeFleets, openFleets } from '../bench.ts';
-import type { Contestant } from '../contestants.ts';
+import type { Contestant, ContestantId } from '../contestants.ts';
 import { mean } from '../statistics.ts';
 
 /** Seconds. */
@@ -12,6 +12,14 @@ const PERIODS = 3;
 
 export type Heartbeat = 'lease' | 'put';
 
+/** By hand nothing but the lease is renewed; Moleculer puts. */
+const HEARTBEATS: Partial<Record<ContestantId, readonly Heartbeat[]>> = {
+  direct: ['put', 'lease'],
+  mirror: ['put', 'lease'],
+  etcd3: ['lease'],
+  moleculer: ['put'],
+};
+
 export function refreshName(contestant: string, heartbeat: Heartbeat): string {
   return `${contestant}, ${heartbeat} heartbeats`;
 }
@@ -22,7 +30,12 @@ async function one(bench: Bench, contestant: Contestant, n: number, heartbeat: H
   const entrants = await openFleets(bench, [contestant], n, { ttl: TTL, heartbeat });
   try {
     for (const { fleet } of entrants) {
-      await fleet.order({ op: 'storm', phase: 'join', spreadMs: options.quick ? 0 : PERIOD_MS });
+      if (contestant.isWatching) {
+        await fleet.order({ op: 'storm', phase: 'join', spreadMs: options.quick ? 0 : PERIOD_MS });
+      } else {
+        // Until each has asked, and asked again.
+        await fleet.order({ op: 'idle', ms: 2 * PERIOD_MS });
+      }
       const serverBefore = contestant.serverCpuMs();
       const answer = await fleet.order({ op: 'idle', ms: PERIOD_MS * periods });
       const serverAfter = contestant.serverCpuMs();
@@ -47,10 +60,9 @@ async function one(bench: Bench, contestant: Contestant, n: number, heartbeat: H
 }
 
 export async function refresh(bench: Bench): Promise<void> {
-  const ours = bench.contestants.filter(({ id }) => id === 'direct' || id === 'mirror');
   for (const n of bench.options.sizes) {
-    for (const contestant of ours) {
-      for (const heartbeat of ['put', 'lease'] as const) {
+    for (const contestant of bench.contestants) {
+      for (const heartbeat of HEARTBEATS[contestant.id] ?? []) {
         bench.say(`refresh: ${n} clients, ${refreshName(contestant.name, heartbeat)}`);
         await one(bench, contestant, n, heartbeat);
       }

@@ -69,11 +69,12 @@ async function step(
 
 export async function storm(bench: Bench): Promise<void> {
   const { options, contestants } = bench;
+  const watching = contestants.filter(({ isWatching }) => isWatching);
   const rounds = options.rounds ?? (options.quick ? 1 : 5);
   const spreads = spread(options.quick ? 100 : SPREAD_MS);
   for (const n of options.sizes) {
     bench.say(`storm: ${n} clients, opening the fleets`);
-    const entrants = await openFleets(bench, contestants, n);
+    const entrants = await openFleets(bench, watching, n);
     try {
       for (const one of AT_ONCE) await step(bench, entrants, n, 0, one, false);
       await profiled(bench, entrants, `storm-${n}`, async () => {

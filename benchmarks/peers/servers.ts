@@ -69,6 +69,7 @@ export async function startZooKeeper(fsync: boolean): Promise<PeerServer> {
   writeFileSync(config, `${lines.join('\n')}\n`);
   const main = 'org.apache.zookeeper.server.quorum.QuorumPeerMain';
   const remove = () => rmSync(folder, { recursive: true, force: true });
+  process.once('exit', remove);
   return serve(['java', '-cp', ZOOKEEPER_CLASSPATH, main, config], port, `127.0.0.1:${port}`, remove);
 }
 
