@@ -315,9 +315,13 @@ export class Connection {
     this.linkUp.call(this.#link);
   }
 
-  /** While a lease is at stake an attempt must leave time for another one; a slow network gets longer with each failure. */
+  /**
+   * While a lease is at stake an attempt must leave time for another one; a slow network gets longer with each failure, yet no
+   * longer than lets a registration be back within ttl + 1 s of the store's return: an attempt that began before may be lost.
+   */
   #attemptTimeoutMs(): number {
-    return Math.min(MAX_TIMEOUT_MS, Math.max(500, this.#ttlMs / 4) * 1.5 ** Math.min(this.#failures, 10));
+    const { timeoutMs } = this.callOptions;
+    return Math.min(timeoutMs, Math.max(500, this.#ttlMs / 4) * 1.5 ** Math.min(this.#failures, 10));
   }
 
   async #pause(signal: AbortSignal | undefined, atMostMs = Number.POSITIVE_INFINITY): Promise<void> {
