@@ -238,14 +238,17 @@ export class OwnedKey implements Registration {
     this.#enter('lost', error);
   }
 
+  /** Also while a heartbeat's put cannot be made: what the store says of the key then counts all the same. */
   #onVerified(keys: ReadonlySet<string>, askedAtMs: number): void {
     const { session } = this.#context;
-    if (this.#isRemoving || this.#needsWrite || this.#isRunning || this.#held?.lease !== session.leaseId) return;
-    if (!this.#confirmed || this.#confirmed.atMs >= askedAtMs) return;
+    if (this.#isRemoving || !this.#confirmed || this.#confirmed.atMs >= askedAtMs) return;
+    const isSettled = !this.#needsWrite && !this.#isRunning && this.#held?.lease === session.leaseId;
+    if (!isSettled && this.state !== 'registered') return;
     if (keys.has(this.#key)) {
       this.#confirm(this.#confirmed, askedAtMs);
       return;
     }
+    this.#lose(new RevokedError(`${this.path} was deleted by someone else`));
     this.#held = undefined;
     this.#needsWrite = true;
     this.#kick();
@@ -368,8 +371,10 @@ export class OwnedKey implements Registration {
       waiter.resolve();
     }
     if (this.#isRemoving || this.#wanted.version !== confirmed.version) return;
-    if (this.#beatAfter !== undefined) this.#context.telemetry.count('heartbeat.done');
-    this.#beatAfter = undefined;
+    if (this.#beatAfter !== undefined && !this.#needsWrite) {
+      this.#context.telemetry.count('heartbeat.done');
+      this.#beatAfter = undefined;
+    }
     this.#patienceEndsMs = undefined;
     this.#enter('registered', undefined);
   }
