@@ -20,6 +20,8 @@ export class LiveDirectory {
   readonly #context: ReaderContext;
   readonly #reader: Reader;
   readonly #subscribers = new Set<Subscriber>();
+  /** Those who came to an empty directory and for whom it is not settled yet whether it is there. */
+  readonly #inDoubt = new Set<Subscriber>();
   readonly #onIdle: () => void;
   readonly #off: readonly (() => void)[];
   #current: Listing | undefined;
@@ -48,8 +50,9 @@ export class LiveDirectory {
   /** Returns the function that ends the subscription. */
   subscribe(subscriber: Subscriber): () => void {
     this.#subscribers.add(subscriber);
-    if (this.#current) void this.#greet(subscriber, this.#current);
+    if (this.#current) void this.#greet(subscriber);
     return () => {
+      this.#inDoubt.delete(subscriber);
       if (this.#subscribers.delete(subscriber) && this.#subscribers.size === 0 && !this.#isClosed) this.#onIdle();
     };
   }
@@ -61,23 +64,29 @@ export class LiveDirectory {
     for (const off of this.#off) off();
     for (const subscriber of [...this.#subscribers]) subscriber.complete();
     this.#subscribers.clear();
+    this.#inDoubt.clear();
     await this.#reader.close();
   }
 
-  /** The first listing of one who came when the directory was followed already. */
-  async #greet(subscriber: Subscriber, current: Listing): Promise<void> {
+  /**
+   * The first listing of one who came when the directory was followed already. Nobody is told of an empty one before it is known
+   * whether it is an error for them: after a first listing there is none for absence.
+   */
+  async #greet(subscriber: Subscriber): Promise<void> {
     if (subscriber.missing === 'error' && this.#currentTree?.size === 0) {
+      this.#inDoubt.add(subscriber);
       const { connection, directory, path, withValues } = this.#context;
       try {
         assertDirectory(path, await readDirectory(connection, directory, undefined, withValues, {}));
       } catch (error) {
-        if (error instanceof ClosedError) return;
+        if (error instanceof ClosedError || !this.#inDoubt.delete(subscriber)) return;
         if (this.#subscribers.delete(subscriber)) subscriber.error(error as EphemeralError);
         if (this.#subscribers.size === 0 && !this.#isClosed) this.#onIdle();
         return;
       }
+      if (!this.#inDoubt.delete(subscriber)) return;
     }
-    if (this.#subscribers.has(subscriber)) subscriber.next(this.#current ?? current);
+    if (this.#current && this.#subscribers.has(subscriber)) subscriber.next(this.#current);
   }
 
   #read(existence: Existence): void {
@@ -124,7 +133,10 @@ export class LiveDirectory {
     this.#current = listing;
     telemetry.count('list.listings');
     for (const subscriber of [...this.#subscribers]) {
-      if (this.#subscribers.has(subscriber)) subscriber.next(listing);
+      if (!this.#subscribers.has(subscriber)) continue;
+      if (this.#inDoubt.has(subscriber) && this.#currentTree.size === 0) continue;
+      this.#inDoubt.delete(subscriber);
+      subscriber.next(listing);
     }
   }
 
