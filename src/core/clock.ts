@@ -26,7 +26,7 @@ const MAX_TIMER_MS = 2_147_483_647;
  * The machine's clock: the larger of the monotonic clock and the system's uptime. The monotonic clock stands still while Linux is
  * suspended, the uptime does not; neither is moved by setting the wall clock.
  */
-export function systemClock(): Clock {
+function makeSystemClock(): Clock {
   const bootMs = uptime() * 1_000;
   const startMs = performance.now();
   let suspendedMs = 0;
@@ -54,6 +54,13 @@ export function systemClock(): Clock {
     },
     random: Math.random,
   };
+}
+
+/** One for the process, as what it looks at concerns them all. */
+const SYSTEM_CLOCK = makeSystemClock();
+
+export function systemClock(): Clock {
+  return SYSTEM_CLOCK;
 }
 
 /** Resolves after `ms`; rejects with the signal's reason when it is aborted before. */
