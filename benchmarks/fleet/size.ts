@@ -1,4 +1,5 @@
 /** A directory of many children: its first listing, and single changes after it. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Etcd3 } from 'etcd3';
 import { EtcdEphemeral, type Listing } from '../../src/index.ts';
 import { heapBytes } from './heap.ts';
@@ -8,6 +9,8 @@ import { bytesRead } from './sockets.ts';
 
 const PAGE = 10_000;
 const PROBE = 'probe-0';
+/** More than a mirror's gap between two markers: each change is a first one. */
+const CHANGE_PAUSE_MS = 100;
 
 /** A reader of a directory. */
 interface Reader {
@@ -126,6 +129,7 @@ export async function size(order: SizeOrder): Promise<SizeAnswer> {
   if (reader.until) {
     for (let i = 0; i < order.changes * 2; i += 1) {
       const seen = reader.until(names + (i % 2 === 0 ? 1 : 0));
+      await sleep(CHANGE_PAUSE_MS);
       const changedMs = performance.now();
       if (i % 2 === 0) await changer.put(key).value(VALUE);
       else await changer.delete().key(key);
