@@ -69,7 +69,7 @@ export class Transport implements Link {
   /** The client finds the connection broken. */
   cut(): void {
     this.#proven = false;
-    for (const exchange of this.#replaceConnection()) queueMicrotask(() => exchange.fail('the connection was lost'));
+    for (const exchange of this.#takeAll()) queueMicrotask(() => exchange.fail('the connection was lost'));
   }
 
   /** The client is no more. What it has sent arrives; it hears nothing. */
@@ -155,9 +155,7 @@ export class Transport implements Link {
   #drop(): void {
     this.#proven = false;
     this.#brokeUnheard = false;
-    const broken = [...this.#broken];
-    this.#broken.clear();
-    for (const exchange of [...broken, ...this.#replaceConnection()]) {
+    for (const exchange of this.#takeAll()) {
       if (exchange.kind === 'call') exchange.fail('the connection was dropped');
       else exchange.end();
     }
@@ -168,6 +166,13 @@ export class Transport implements Link {
     if (this.#brokeUnheard) this.#break(exchange);
     else if (!this.crashed && !this.closed) this.#connection.exchanges.add(exchange);
     return exchange;
+  }
+
+  /** All exchanges that the client has not seen the end of. */
+  #takeAll(): Exchange[] {
+    const broken = [...this.#broken];
+    this.#broken.clear();
+    return [...broken, ...this.#replaceConnection()];
   }
 
   #break(exchange: Exchange): void {
