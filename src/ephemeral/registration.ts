@@ -331,7 +331,7 @@ export class OwnedKey implements Registration {
       // A key of ours that had to be made although it was confirmed had been taken away.
       if (!this.#held && this.#confirmed) this.#lose(new RevokedError(`${this.path} was deleted by someone else`));
       this.#held = { lease, modRevision: answer.header.revision };
-      this.#needsWrite = this.#wanted !== wanted;
+      this.#needsWrite = this.#wanted !== wanted || (session.leaseId ?? lease) !== lease;
       this.#confirm(wanted, sentMs);
       this.#armBeat(sentMs);
       return;
@@ -376,7 +376,9 @@ export class OwnedKey implements Registration {
       this.#beatAfter = undefined;
     }
     this.#patienceEndsMs = undefined;
-    this.#enter('registered', undefined);
+    // The lease may have been lost while the answer was under way: the key stands, yet nobody sees to it that it goes on standing.
+    const { leaseId } = this.#context.session;
+    if (leaseId !== undefined && (this.#held?.lease ?? leaseId) === leaseId) this.#enter('registered', undefined);
   }
 
   /** From the last write: that the key was seen to stand is no heartbeat to those who watch. */
