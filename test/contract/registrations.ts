@@ -284,6 +284,21 @@ export function registrationContract(test: TestFn, world: () => World): void {
     t.is(text((await space.key('/k'))?.value), 'theirs', 'nor is it deleted');
   });
 
+  test('an update or a removal that comes just after another one took the key leaves it as it is (R3)', async (t) => {
+    const space = await Space.open(t, world());
+    const client = await space.connect();
+    const [updated, removed] = [await client.addKey('/k', 'ours'), await client.addKey('/l', 'ours')];
+    await Promise.all([space.put('/k', 'theirs'), space.put('/l', 'theirs')]);
+    const update = updated.update('ours again').catch(() => {});
+    await removed.remove();
+    await untilState(updated, 'lost');
+    t.true(updated.error instanceof ConflictError);
+    t.deepEqual([text((await space.key('/k'))?.value), text((await space.key('/l'))?.value)], ['theirs', 'theirs']);
+    await space.remove('/k');
+    await update;
+    t.is(text((await space.key('/k'))?.value), 'ours again');
+  });
+
   test('a value over the limit is a ValueTooLargeError; nothing is stored, and the value of before stays', async (t) => {
     const space = await Space.open(t, world());
     const client = await space.connect();

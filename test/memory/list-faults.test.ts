@@ -59,11 +59,14 @@ for (const via of ['mirror', 'direct'] as const) {
     test(`${via}: ${name}: the last known list stays, says that it is stale, and is right again after it (L2, L3)`, async (t) => {
       for (const isCompacted of [false, true]) {
         const scene = new MemoryScene();
-        for (const child of ['a', 'b', 'c']) scene.put(`/d/${child}`);
+        for (const child of ['a', 'b']) scene.put(`/d/${child}`);
         const { client: heart, seen, ...it } = await watcher(scene, { via });
         // A direct watcher notices by what else its process has with the store.
         await heart.addKey('/own', '');
         await scene.advance(3.1);
+        scene.put('/d/c');
+        await scene.settle();
+        t.is(seen.names, 'a b c');
         begin(scene, { client: heart, seen, ...it });
         await scene.advance(TTL + 1.5);
         if (name !== 'a member that stands still') {

@@ -72,9 +72,9 @@ for (const [name, outage] of Object.entries(OUTAGES)) {
 
   test(`${name}: ownership is given up a ttl after the last answered keepalive was sent, not later (R5)`, async (t) => {
     for (let offset = 0; offset < 1; offset += 0.13) {
-      const scene = new MemoryScene({ delayMs: () => 5 });
+      const scene = new MemoryScene({ delayMs: () => 100 });
       const connecting = scene.connect({ ttl: TTL });
-      await scene.advance(0.05);
+      await scene.advance(0.5);
       const it = await connecting;
       const adding = it.client.addKey('/k', 'v');
       await scene.advance(3 + offset);
@@ -246,6 +246,24 @@ test("one's own late write never undoes a newer one, nor brings a removed key ba
       await stale;
       t.is(scene.value('/k'), last === 'update' ? '3' : undefined, `${last}, thawed after ${seconds} s`);
     }
+  }
+});
+
+test('a key that was on its way when it was removed does not come into being later (R3)', async (t) => {
+  for (let seconds = 0; seconds < 12; seconds += 0.45) {
+    const scene = new MemoryScene({}, Math.round(seconds * 100));
+    const { client, store } = await scene.connect({ ttl: TTL });
+    const other = await client.addKey('/other', 'v');
+    scene.server.freeze(store);
+    const registration = await client.addKey('/k', 'v', { wait: false });
+    await scene.advance(0.1);
+    const removed = registration.remove();
+    await scene.advance(seconds);
+    scene.server.thaw(store);
+    await scene.advance(2 * TTL + 2);
+    await removed;
+    t.is(scene.key('/k'), undefined, `thawed after ${seconds} s`);
+    t.is(other.state, 'registered');
   }
 });
 
