@@ -290,6 +290,7 @@ export class Stage {
   }
 
   #listReported({ listed }: GatewayReport): void {
+    if (this.#isEnding) return;
     const names = listed.map(({ name }) => name);
     const before = new Set(this.#listed);
     this.#listed = names;
@@ -299,6 +300,7 @@ export class Stage {
   }
 
   #serviceReported(service: Service, report: ServiceReport): void {
+    if (this.#isEnding) return;
     if (service.state === 'starting') service.state = 'up';
     if (report.masterships > service.masterships) {
       service.masterships = report.masterships;

@@ -1,4 +1,5 @@
 import { type Crash, FEW, MANY, type Outcome } from './script.ts';
+import { REFRESH_PERIOD_MS } from './tasks.ts';
 import { grouped } from './text.ts';
 
 const LABEL_WIDTH = 24;
@@ -15,28 +16,31 @@ export function summary(outcome: Outcome): string[] {
     '',
     'What you saw',
     '',
-    `Requests: ${grouped(served)} served, ${grouped(failed)} failed; ${
+    `Requests: ${grouped(served)} served, ${grouped(failed)} failed, ${
       explained === failed
-        ? 'those only between a SIGKILL and its detection.'
-        : `${failed - explained} of them at other times than between a SIGKILL and its detection.`
+        ? 'all between a SIGKILL and its detection'
+        : `${failed - explained} of them for other reasons`
     }`,
     ...crashes.flatMap(crashLines),
     `  restart with SIGTERM: ${outcome.failedInRestart} failed; rolling all ${MANY}: ${outcome.failedInRoll} failed`,
     '',
-    `Messages for heartbeats in ${seconds(outcome.countedMs)} (each service writes its key every 0.8 s):`,
+    `Messages in ${seconds(outcome.countedMs)}, in which each service wrote its key every ${seconds(REFRESH_PERIOD_MS)}:`,
     ...messageTable(outcome),
-    `  With ${AT_SCALE} services and ${AT_SCALE} watchers: ${AT_SCALE} a period, all at the master, instead of ${grouped(AT_SCALE ** 2)}.`,
-    '  Heartbeats of the default kind, ‘lease’, make no messages at all: then the mirror pays when many come and go',
-    '  at once, and few direct watchers (via: ‘direct’) are as well off without it.',
+    `  At ${AT_SCALE} services and ${AT_SCALE} watchers: ${AT_SCALE} a period, all to the master, not ${grouped(AT_SCALE ** 2)}.`,
+    '',
+    'Heartbeats of the default kind, ‘lease’, make no messages at all. The mirror',
+    'then pays when many come and go at once; a few watchers do as well without it.',
     '',
   ];
 }
 
 function crashLines({ name, detectedMs, failed, sentAfterwards, successor }: Crash): string[] {
-  const role = successor ? ', the mirror’s master' : '';
+  const what = `off the lists in ${seconds(detectedMs)}; ${failed} failed, ${sentAfterwards} sent to it since`;
+  if (!successor) return [`  SIGKILL of ${name}: ${what}`];
+  const { name: next, afterMs } = successor;
   return [
-    `  SIGKILL of ${name}${role}: off every list after ${seconds(detectedMs)}; ${failed} failed until then, ${sentAfterwards} sent to it since`,
-    ...(successor ? [`    ${successor.name} was master after ${seconds(successor.afterMs)}`] : []),
+    `  SIGKILL of ${name}: ${what}`,
+    `    it was the mirror’s master; ${next} was the next after ${seconds(afterMs)}`,
   ];
 }
 

@@ -4,6 +4,8 @@ import { liveDisplay } from '../../src/demo/display.ts';
 import type { Facts, ServiceFacts } from '../../src/demo/facts.ts';
 import { Rate } from '../../src/demo/rate.ts';
 import { screen } from '../../src/demo/screen.ts';
+import type { Outcome } from '../../src/demo/script.ts';
+import { summary } from '../../src/demo/summary.ts';
 import { COLOURS, NO_COLOURS, wrap } from '../../src/demo/text.ts';
 
 function service(index: number, over: Partial<ServiceFacts> = {}): ServiceFacts {
@@ -100,6 +102,24 @@ test('a rate looks at the last few seconds only', (t) => {
   t.is(rate.perSecond, 10);
   for (let ms = 10_100; ms <= 13_000; ms += 100) rate.add(ms, 100);
   t.is(rate.perSecond, 0);
+});
+
+test('the summary fits 80 columns, and says when a request failed for another reason', (t) => {
+  const crash = { name: 'web-3', detectedMs: 12_345, failed: 123, sentAfterwards: 0 };
+  const outcome: Outcome = {
+    countedMs: 4_800,
+    few: { master: 18, mirrored: 0, direct: 54 },
+    many: { master: 36, mirrored: 0, direct: 216 },
+    crashes: [crash, { ...crash, successor: { name: 'web-1', afterMs: 2_100 } }],
+    failedInRestart: 0,
+    failedInRoll: 0,
+    served: 12_345,
+    failed: 246,
+  };
+  for (const line of summary(outcome)) t.true(line.length <= 80, line);
+  t.regex(summary(outcome).join('\n'), /246 failed, all between a SIGKILL and its detection/);
+  t.regex(summary(outcome).join('\n'), /direct watchers +54 +216 +× 4\.0 +N²/);
+  t.regex(summary({ ...outcome, failed: 250 }).join('\n'), /250 failed, 4 of them for other reasons/);
 });
 
 test('text is broken between words', (t) => {
