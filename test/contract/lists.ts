@@ -117,7 +117,7 @@ export function listContract(test: TestFn, world: () => World): void {
 
     test(`${via}: a hundred lists of one directory in one process are one upstream watch (S1)`, async (t) => {
       const space = await Space.open(t, world());
-      const { client, traffic } = await space.connectCounted();
+      const { client, traffic } = await space.connectCounted({ ttl: 60 });
       await client.addKey('/d/a', '');
       const one = see(t, client.list('/d', { watch: true, via }));
       await one.untilNames('a');

@@ -177,8 +177,8 @@ export function registrationContract(test: TestFn, world: () => World): void {
     const client = await space.connect();
     await space.put('/k', 'permanent');
     const registration = await client.addKey('/k', 'v', { wait: false });
-    await untilState(registration, 'lost');
-    t.true(registration.error instanceof ConflictError);
+    await until(() => registration.error instanceof ConflictError, 'the conflict');
+    t.is(registration.state, 'lost');
     t.true(registration.error?.retryable);
     t.is(text((await space.key('/k'))?.value), 'permanent');
     await space.remove('/k');
@@ -277,8 +277,8 @@ export function registrationContract(test: TestFn, world: () => World): void {
     const client = await space.connect();
     const registration = await client.addKey('/k', 'ours');
     await space.put('/k', 'theirs');
-    await untilState(registration, 'lost');
-    t.true(registration.error instanceof ConflictError);
+    await until(() => registration.error instanceof ConflictError, 'the conflict');
+    t.is(registration.state, 'lost');
     t.is(text((await space.key('/k'))?.value), 'theirs');
     await registration.remove();
     t.is(text((await space.key('/k'))?.value), 'theirs', 'nor is it deleted');
@@ -291,8 +291,8 @@ export function registrationContract(test: TestFn, world: () => World): void {
     await Promise.all([space.put('/k', 'theirs'), space.put('/l', 'theirs')]);
     const update = updated.update('ours again').catch(() => {});
     await removed.remove();
-    await untilState(updated, 'lost');
-    t.true(updated.error instanceof ConflictError);
+    await until(() => updated.error instanceof ConflictError, 'the conflict');
+    t.is(updated.state, 'lost');
     t.deepEqual([text((await space.key('/k'))?.value), text((await space.key('/l'))?.value)], ['theirs', 'theirs']);
     await space.remove('/k');
     await update;
