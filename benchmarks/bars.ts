@@ -4,6 +4,7 @@ import { CHANGE_N } from './measurements/change.ts';
 import { DETECT_TTL } from './measurements/detect.ts';
 import { FAILOVER_WATCHERS } from './measurements/failover.ts';
 import { refreshName } from './measurements/refresh.ts';
+import { number } from './report/format.ts';
 import type { Key, Samples } from './samples.ts';
 import { exponent } from './statistics.ts';
 
@@ -18,12 +19,6 @@ export interface Bar {
 const { mirror: MIRROR, direct: DIRECT, etcd3: ETCD3, go: GO, zookeeper: ZOOKEEPER } = NAMES;
 
 type Metric = Omit<Key, 'of'>;
-
-function number(value: number): string {
-  if (!Number.isFinite(value)) return String(value);
-  if (value !== 0 && Math.abs(value) < 10) return value.toFixed(2);
-  return value.toLocaleString('en', { maximumFractionDigits: Math.abs(value) < 100 ? 1 : 0 });
-}
 
 /** A median against another one's in the same run. */
 function ratio(
@@ -208,8 +203,9 @@ export function bars(samples: Samples): readonly Bar[] {
 }
 
 /** For a terminal. */
-export function table(rows: readonly Bar[]): string {
-  const verdict = ({ met }: Bar) => (met === undefined ? '-' : met ? 'met' : 'NOT MET');
+export function table(all: readonly Bar[]): string {
+  const rows = all.filter(({ met }) => met !== undefined);
+  const verdict = ({ met }: Bar) => (met ? 'met' : 'NOT MET');
   const cells = [
     ['what', 'bar', 'measured', ''],
     ...rows.map((row) => [row.what, row.bar, row.measured, verdict(row)]),

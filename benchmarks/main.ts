@@ -17,6 +17,7 @@ import { size } from './measurements/size.ts';
 import { start } from './measurements/start.ts';
 import { storm } from './measurements/storm.ts';
 import { type BenchOptions, type MeasurementName, parseOptions, USAGE, UsageError } from './options.ts';
+import { report } from './report.ts';
 import type { Results } from './results.ts';
 import { Samples } from './samples.ts';
 
@@ -64,7 +65,8 @@ function write(results: Results, options: BenchOptions): void {
   const stamp = results.environment.date.slice(0, 19).replace(/[:T]/g, '-');
   const file = join(options.out, options.quick ? 'quick.json' : `${stamp}.json`);
   writeFileSync(file, `${JSON.stringify(results)}\n`);
-  say(`wrote ${file}; its report: npm run bench:report -- ${file}`);
+  report(file);
+  say(`wrote ${file}, report.html and figures.md beside it`);
 }
 
 // Whatever runs for us ends when this process exits, which it would not tell of when a signal ended it.

@@ -9,7 +9,7 @@ const CHANGES_A_ROUND = 20;
 export async function change(bench: Bench): Promise<void> {
   const { options, contestants, samples } = bench;
   const watching = contestants.filter(({ isWatching }) => isWatching);
-  const rounds = options.rounds ?? (options.quick ? 1 : 15);
+  const rounds = options.rounds ?? (options.quick ? 1 : 12);
   const count = options.quick ? 4 : CHANGES_A_ROUND;
   for (const n of options.quick ? options.sizes : [CHANGE_N]) {
     bench.say(`change: ${n} clients, opening the fleets`);

@@ -5,7 +5,7 @@ import { FleetProcess } from '../fleet-process.ts';
 import { DETECT_TTL } from './detect.ts';
 
 export const FAILOVER_WATCHERS = 10;
-const REPEATS = 8;
+const REPEATS = 5;
 /** Changes go on all the time, more than a mirror's gap between two markers apart; the longest is the gap. */
 const INTERVAL_MS = 60;
 const CHANGES = 30;

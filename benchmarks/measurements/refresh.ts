@@ -8,7 +8,7 @@ const TTL = 5;
 /** A put-heartbeat's part of the ttl. */
 const PUT_FRACTION = 0.4;
 const PERIOD_MS = TTL * PUT_FRACTION * 1_000;
-const PERIODS = 3;
+const PERIODS = 2;
 
 export type Heartbeat = 'lease' | 'put';
 
@@ -60,9 +60,13 @@ async function one(bench: Bench, contestant: Contestant, n: number, heartbeat: H
 }
 
 export async function refresh(bench: Bench): Promise<void> {
-  for (const n of bench.options.sizes) {
+  const { sizes } = bench.options;
+  // Nobody hears a lease: two points show it.
+  const ends = [sizes[0], sizes.at(-1)];
+  for (const n of sizes) {
     for (const contestant of bench.contestants) {
       for (const heartbeat of HEARTBEATS[contestant.id] ?? []) {
+        if (heartbeat === 'lease' && !ends.includes(n)) continue;
         bench.say(`refresh: ${n} clients, ${refreshName(contestant.name, heartbeat)}`);
         await one(bench, contestant, n, heartbeat);
       }

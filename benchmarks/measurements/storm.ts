@@ -4,6 +4,7 @@ import type { StormAnswer, StormOrder } from '../fleet/protocol.ts';
 import { mean } from '../statistics.ts';
 
 const SPREAD_MS = 3_000;
+const ROUNDS = { largest: 5, others: 3 };
 
 interface Step {
   readonly name: string;
@@ -70,9 +71,10 @@ async function step(
 export async function storm(bench: Bench): Promise<void> {
   const { options, contestants } = bench;
   const watching = contestants.filter(({ isWatching }) => isWatching);
-  const rounds = options.rounds ?? (options.quick ? 1 : 5);
+  const largest = Math.max(...options.sizes);
   const spreads = spread(options.quick ? 100 : SPREAD_MS);
   for (const n of options.sizes) {
+    const rounds = options.rounds ?? (options.quick ? 1 : n === largest ? ROUNDS.largest : ROUNDS.others);
     bench.say(`storm: ${n} clients, opening the fleets`);
     const entrants = await openFleets(bench, watching, n);
     try {
@@ -83,7 +85,8 @@ export async function storm(bench: Bench): Promise<void> {
           for (const one of AT_ONCE) await step(bench, entrants, n, round, one, true);
         }
       });
-      for (const one of spreads) {
+      // Each takes its seconds; how it grows shows at two sizes.
+      for (const one of options.sizes.slice(-2).includes(n) ? spreads : []) {
         bench.say(`storm: ${n} clients, ${one.name}`);
         await step(bench, entrants, n, 0, one, true);
       }
