@@ -342,7 +342,7 @@ export class OwnedKey implements Registration {
     else if (finding.kind === 'ours' && finding.held.lease === lease && finding.value === wanted.value) {
       // The value alone does not tell a heartbeat that got lost from one that was done.
       if (this.#beatAfter !== undefined && finding.held.modRevision <= this.#beatAfter) return;
-      this.#needsWrite = this.#wanted !== wanted;
+      this.#needsWrite = this.#wanted !== wanted || (session.leaseId ?? lease) !== lease;
       this.#confirm(wanted, sentMs);
       this.#armBeat(sentMs);
     }
