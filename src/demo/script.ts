@@ -116,7 +116,7 @@ export class Script {
     const many = await this.#count();
     const compared = (['master', 'mirrored', 'direct'] as const).map(
       (kind) =>
-        `${kind} ${few[kind]} → ${many[kind]}${few[kind] > 0 ? ` (× ${(many[kind] / few[kind]).toFixed(1)})` : ''}`,
+        `${kind} ${few[kind]} → ${many[kind]}${few[kind] > 0 ? ` (×${(many[kind] / few[kind]).toFixed(1)})` : ''}`,
     );
     stage.note(`in ${seconds(this.#countedMs)}: ${compared.join(', ')}`, 'notice');
     await this.#pause(3);
