@@ -129,7 +129,9 @@ const commit = execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' }).
 mkdirSync(new URL('../results/', import.meta.url), { recursive: true });
 const machine = { cpu: cpus()[0]?.model, cores: cpus().length, node: process.version, etcd: etcdVersion() };
 writeFileSync(values.out, `${JSON.stringify({ commit, date: new Date().toISOString(), machine, rows }, null, 2)}\n`);
-console.log('| ttl | gone after SIGKILL | with a change of leader just then | leader killed under living registrations |');
+console.log(
+  '| ttl | gone after SIGKILL | with a change of leader just then | leader killed under living registrations |',
+);
 console.log('|---|---|---|---|');
 for (const row of rows) {
   const alive = `${row.leaderKills} kills, ${row.registrationsWatched} registrations: ${row.left} left the list, ${row.givenUp} given up for a moment`;

@@ -129,3 +129,10 @@ for (const args of [
     t.is(await world.run('register', ...args), 6);
   });
 }
+
+test('the demo refuses the flags that mean nothing to it', async (t) => {
+  const world = setUp();
+  t.is(await world.run('--namespace', '/x', '--json', 'demo'), 2);
+  t.regex(world.text.stderr, /--namespace, --json/);
+  t.is(await setUp().run('demo'), 0);
+});
