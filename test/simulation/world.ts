@@ -114,9 +114,14 @@ export class World implements OracleWorld {
       process.memory.transport.lostRequests = 0;
       process.store.setDeaf(false);
       process.loop.release();
-      if (process.isSilenced) this.server.cut(process.memory);
-      process.isSilenced = false;
+      this.#ping(process);
     }
+  }
+
+  /** HTTP/2's own pings end a connection that has gone silent; one that is only being made is for the library to give up. */
+  #ping(process: Process): void {
+    if (process.isSilenced && process.shared?.connection.link) this.server.cut(process.memory);
+    process.isSilenced = false;
   }
 
   do({ id, act }: Action): void {
@@ -337,10 +342,7 @@ export class World implements OracleWorld {
           server.heal(memory, act.healing);
           if (act.healing !== 'silent') return;
           process.isSilenced = true;
-          this.#after(PING_MS, () => {
-            if (process.isSilenced) server.cut(memory);
-            process.isSilenced = false;
-          });
+          this.#after(PING_MS, () => this.#ping(process));
         });
         return true;
       case 'freeze':
