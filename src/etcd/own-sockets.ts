@@ -46,7 +46,8 @@ export class OwnSockets {
     // grpc-js does not listen between the connect and the session: a reset in that moment would end the process.
     socket.on('error', () => {});
     if (this.#destroyed) {
-      socket.destroy();
+      // It is told of just before it connects, and a socket that is destroyed before that connects all the same.
+      queueMicrotask(() => socket.destroy());
       return;
     }
     this.#made += 1;

@@ -1,10 +1,16 @@
 import { setMaxListeners } from 'node:events';
 import { rmSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { type ConnectOptions, EtcdEphemeral, type Registration, type RegistrationState } from '../../src/index.ts';
+import {
+  ConnectionError,
+  type ConnectOptions,
+  EtcdEphemeral,
+  type Registration,
+  type RegistrationState,
+} from '../../src/index.ts';
 import { temporaryFolder } from '../support/children.ts';
 import { startClient } from '../support/client-process.ts';
 import { type EtcdOptions, type EtcdProcess, startEtcd } from '../support/etcd-process.ts';
@@ -340,4 +346,23 @@ test('a peer that resets each connection at the worst moment brings down no proc
   await until(() => turns >= 80, 'ten resets at each moment');
   stop.abort(reason);
   await Promise.all(tries);
+});
+
+test('a connect that is given up at any moment leaves no socket behind (S2)', async (t) => {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => void sockets.add(socket.on('error', () => {})));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const hosts = `http://127.0.0.1:${port}`;
+  for (let round = 0; round < 10; round++) {
+    const tries = Array.from({ length: 20 }, (_, i) => EtcdEphemeral.connect({ hosts, connectTimeout: (i + 1) / 500 }));
+    // A loop that is busy lets the timeout come at moments at which it otherwise would not.
+    for (const endMs = performance.now() + 5; performance.now() < endMs; );
+    await Promise.all(tries.map((connecting) => t.throwsAsync(connecting, { instanceOf: ConnectionError })));
+  }
+  await until(() => connectionsTo(port, { anyState: true }) === 0, 'all sockets to be closed');
 });
