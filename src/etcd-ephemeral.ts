@@ -4,15 +4,18 @@ import type { ClientOptions, Ephemeral } from './ephemeral/api.ts';
 import { openShared } from './ephemeral/connect.ts';
 import { EphemeralOverStore } from './ephemeral/ephemeral.ts';
 import { SESSIONS_PREFIX } from './ephemeral/keys.ts';
-import { CLIENT_OPTION_NAMES, checkNames, checkSignal, resolveOptions } from './ephemeral/options.ts';
+import { CLIENT_OPTION_NAMES, checkNames, checkNamespace, checkSignal, resolveOptions } from './ephemeral/options.ts';
 import type { Shared } from './ephemeral/shared.ts';
 import { EtcdStore } from './etcd/etcd-store.ts';
 import type { EtcdStoreOptions } from './etcd/options.ts';
+import { FollowedHosts } from './follow.ts';
 
 /** How to reach etcd, and how to behave there. `hosts`, `credentials`, `auth` and `grpcOptions` mean what they mean to etcd3. */
 export interface ConnectOptions extends ClientOptions, Omit<EtcdStoreOptions, 'clock' | 'probeKey' | 'hosts'> {
   /** `http://host:port` or `https://…`, one or several, or a function that is asked again at each reconnect. Default http://127.0.0.1:2379. */
   hosts?: EtcdStoreOptions['hosts'] | undefined;
+  /** Also try the endpoints that an elastic cluster publishes under this namespace (its own, `/_elastic` by default). */
+  follow?: string | undefined;
   /** Seconds until the first connection must stand; `Infinity` waits for ever. Default 10. */
   connectTimeout?: number | undefined;
   /** Ends the attempt to connect. */
@@ -24,6 +27,7 @@ const OPTION_NAMES = [
   'credentials',
   'auth',
   'grpcOptions',
+  'follow',
   'connectTimeout',
   'signal',
   ...CLIENT_OPTION_NAMES,
@@ -42,18 +46,29 @@ export class EtcdEphemeral extends EphemeralOverStore implements Ephemeral {
    */
   static async connect(options: ConnectOptions = {}): Promise<EtcdEphemeral> {
     checkNames('connect', options, OPTION_NAMES);
-    const { hosts = 'http://127.0.0.1:2379', credentials, auth, grpcOptions, connectTimeout = 10, signal } = options;
+    const {
+      hosts = 'http://127.0.0.1:2379',
+      credentials,
+      auth,
+      grpcOptions,
+      follow,
+      connectTimeout = 10,
+      signal,
+    } = options;
     checkSignal('signal', signal);
     if (typeof connectTimeout !== 'number' || !(connectTimeout > 0)) {
       throw new InvalidOptionError(
         `connectTimeout must be a positive number of seconds, got ${String(connectTimeout)}`,
       );
     }
+    if (follow !== undefined) checkNamespace(follow);
     const resolved = resolveOptions(options);
     const clock = systemClock();
     const probeKey = resolved.namespace + SESSIONS_PREFIX;
-    const store = new EtcdStore({ hosts, credentials, auth, grpcOptions, clock, probeKey });
+    const followed = follow === undefined ? undefined : new FollowedHosts(hosts);
+    const store = new EtcdStore({ hosts: followed?.hosts ?? hosts, credentials, auth, grpcOptions, clock, probeKey });
     const shared = await openShared(store, clock, resolved, connectTimeout * 1_000, signal);
+    if (follow !== undefined) followed?.follow(shared, follow, resolved.logger);
     return new EtcdEphemeral(shared, resolved.namespace);
   }
 }
