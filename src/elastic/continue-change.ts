@@ -30,7 +30,7 @@ function beginJoin(situation: Situation, change: Change): Outcome {
     return act({ do: 'markAdded', host: change.host, memberId: added.id, why: `etcd knows ${change.host} as a learner already` });
   }
   if (openForMs(situation) >= OPEN_LIMIT_MS) return failed(change, 'it could not begin in time');
-  const amiss = unsettled(situation, situation.voters);
+  const amiss = unsettled(situation.voters);
   if (amiss) return { steps: [], blocked: [amiss] };
   return act({ do: 'addLearner', host: change.host, peerUrls: change.peerUrls, why: change.why });
 }
@@ -72,7 +72,7 @@ function continuePromotion(situation: Situation, change: Change): Outcome {
 function unfit(situation: Situation, change: Change, learner: MemberView): string | undefined {
   if (!volunteerOf(situation, change)) return `${change.host} is gone, leaving, or was started anew`;
   if (openForMs(situation) >= OPEN_LIMIT_MS) return `${change.host} has not promoted itself in time`;
-  return unready(situation, learner) ?? unsettled(situation, situation.voters, 1)?.why;
+  return unready(situation, learner) ?? unsettled(situation.voters, 1)?.why;
 }
 
 function continueRemoval(situation: Situation, change: Change): Outcome {
@@ -83,7 +83,7 @@ function continueRemoval(situation: Situation, change: Change): Outcome {
   if (openForMs(situation) >= OPEN_LIMIT_MS) return failed(change, 'it could not be made in time');
   const staying = voters.filter((voter) => voter.id !== member.id);
   if (staying.length === 0) return failed(change, 'the last voter is never removed');
-  const amiss = unsettled(situation, staying);
+  const amiss = unsettled(staying);
   if (amiss) return { steps: [], blocked: [amiss] };
   const removal: Step = { do: 'removeMember', host: change.host, memberId: member.id, why: change.why };
   if (!member.leader) return act(removal);

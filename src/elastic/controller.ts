@@ -33,15 +33,27 @@ export interface ControllerPort {
   removeMember(memberId: string, deadlineMs: number): Promise<void>;
 }
 
-/** One look and at most one step. */
-export async function controllerStep(port: ControllerPort, policy: Policy, previous: Plan | undefined): Promise<Plan> {
+export interface StepResult {
+  readonly plan: Plan;
+  /** Why its step was not carried out, or was it with an unknown outcome. The next look tells. */
+  readonly error?: unknown;
+}
+
+/**
+ * One look and at most one step. A step that fails is no reason to forget what was seen: a change that etcd refuses again and again
+ * would never be found to have lapsed.
+ */
+export async function controllerStep(port: ControllerPort, policy: Policy, previous: Plan | undefined): Promise<StepResult> {
   const observed = await port.observe();
   const plan = makePlan(policy, observed, previous);
   const faults = checkPlan(policy, observed, plan);
-  if (faults.length > 0) return refuse(plan, faults);
+  if (faults.length > 0) return { plan: refuse(plan, faults) };
   const [step] = plan.steps;
-  if (step) await carryOut(port, observed, step);
-  return plan;
+  if (!step) return { plan };
+  return carryOut(port, observed, step).then(
+    () => ({ plan }),
+    (error: unknown) => ({ plan, error }),
+  );
 }
 
 function refuse(plan: Plan, faults: readonly string[]): Plan {

@@ -69,7 +69,7 @@ function readyLearner(situation: Situation): Outcome | undefined {
   const volunteer = situation.eligible.find((one) => one.host === learner.host);
   const why = unready(situation, learner) ?? tooEarly(situation, learner);
   if (why !== undefined || !volunteer) return wait({ what: `${learner.host} does not vote yet`, why: why ?? 'it is not eligible' });
-  const amiss = unsettled(situation, situation.voters, 1);
+  const amiss = unsettled(situation.voters, 1);
   if (amiss) return wait(amiss);
   const change: Draft = {
     ...joinOf(volunteer, 'grow', `${situation.wanted.voters.length} voters are wanted`),
@@ -123,7 +123,7 @@ function joinNext(situation: Situation, hosts: readonly string[], why: string): 
   if (!volunteer) return undefined;
   const [other] = learners;
   if (other) return wait({ what: `${volunteer.host} does not join yet`, why: `${nameOf(other)} is a learner, and etcd takes one at a time` });
-  const amiss = unsettled(situation, situation.voters) ?? sameIdSoon(situation, volunteer);
+  const amiss = unsettled(situation.voters) ?? sameIdSoon(situation, volunteer);
   return amiss ? wait(amiss) : record(situation, joinOf(volunteer, 'grow', why));
 }
 
@@ -155,7 +155,7 @@ function spareLearner(situation: Situation): Outcome | undefined {
 
 function remove(situation: Situation, member: MemberView, cause: ChangeCause, why: string): Outcome {
   const staying = situation.voters.filter((voter) => voter.id !== member.id);
-  const amiss = unsettled(situation, staying);
+  const amiss = unsettled(staying);
   if (amiss) return wait(amiss);
   const { host, peerUrls, id: memberId } = member;
   return record(situation, { kind: 'remove', cause, host, incarnation: '', peerUrls, memberId, why });

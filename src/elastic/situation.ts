@@ -63,7 +63,7 @@ export function mayBury(situation: Hosts, member: MemberView): boolean {
  * Invariant C4: nothing is changed unless every voter that is to stay, and is not dead, has just answered, and those that answer make
  * a quorum of what comes after. Says what is amiss.
  */
-export function unsettled(situation: Situation, staying: readonly MemberView[], joining = 0): Blocked | undefined {
+export function unsettled(staying: readonly MemberView[], joining = 0): Blocked | undefined {
   const silent = staying.filter((member) => !member.dead && !member.answers);
   if (silent.length > 0) {
     const names = silent.map((member) => member.host).join(', ');
