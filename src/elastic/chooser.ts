@@ -35,9 +35,9 @@ export const dynamicSize: Chooser = (policy, volunteers, members) => {
   return { voters: ranked.slice(0, count), learners: spare === undefined ? [] : [spare] };
 };
 
-/** A member without an agent cannot be told to stop, so it goes last; the leader stays where it is; then age, then name. */
+/** Who serves without an agent cannot be told to stop, so it stays; then the leader; the silent come last; then age, then name. */
 function bySeniority(a: MemberView, b: MemberView, since: ReadonlyMap<string, number>): number {
-  const rank = (member: MemberView) => (member.agent ? (member.leader ? 1 : 2) : 0);
+  const rank = (member: MemberView) => (member.answers ? (member.agent ? (member.leader ? 1 : 2) : 0) : 3);
   const age = (member: MemberView) => since.get(member.host) ?? Number.MAX_SAFE_INTEGER;
   return rank(a) - rank(b) || age(a) - age(b) || compareText(a.host, b.host);
 }

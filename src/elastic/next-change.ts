@@ -72,7 +72,7 @@ function readyLearner(situation: Situation): Outcome | undefined {
   const amiss = unsettled(situation.voters, 1);
   if (amiss) return wait(amiss);
   const change: Draft = {
-    ...joinOf(volunteer, 'grow', `${situation.wanted.voters.length} voters are wanted`),
+    ...joinOf(volunteer, 'grow', wantedCount(situation)),
     kind: 'promote',
     memberId: learner.id,
   };
@@ -109,7 +109,7 @@ function leaver(situation: Situation): Outcome | undefined {
 }
 
 function missingVoter(situation: Situation): Outcome | undefined {
-  return joinNext(situation, situation.wanted.voters, `${situation.wanted.voters.length} voters are wanted`);
+  return joinNext(situation, situation.wanted.voters, wantedCount(situation));
 }
 
 function missingLearner(situation: Situation): Outcome | undefined {
@@ -144,7 +144,7 @@ function surplus(situation: Situation): Outcome | undefined {
     .filter((member) => member.agent && !isWanted(situation, member.host, member.isLearner))
     .sort((a, b) => Number(b.isLearner) - Number(a.isLearner) || Number(a.leader) - Number(b.leader) || since(b) - since(a));
   const [next] = tooMany;
-  return next && remove(situation, next, 'shrink', `${wanted.voters.length} voters are wanted, and ${next.host} is not one of them`);
+  return next && remove(situation, next, 'shrink', `${wantedCount(situation)}, and ${next.host} is not one of them`);
 }
 
 /** A learner that is not wanted holds the place of one that is. */
@@ -191,6 +191,10 @@ function isMember(members: readonly MemberView[], host: string): boolean {
 /** A voter has to be wanted as one; a learner may also be wanted as a voter to come. */
 function isWanted({ wanted }: Situation, host: string, asLearner = true): boolean {
   return wanted.voters.includes(host) || (asLearner && wanted.learners.includes(host));
+}
+
+function wantedCount({ wanted }: Situation): string {
+  return wanted.voters.length === 1 ? '1 voter is wanted' : `${wanted.voters.length} voters are wanted`;
 }
 
 function nameOf(member: MemberView): string {

@@ -21,7 +21,7 @@ export function plan(policy: Policy, observed: Observed, previous: Plan | undefi
   const situation = assess(policy, observed, memory, previous?.wanted);
   const { steps, blocked } = change ? continueChange(situation, change) : nextChange(situation);
   const converged = !change && steps.length === 0 && isThere(situation);
-  const reasons = converged ? blocked : [...blocked, ...situation.ineligible];
+  const reasons = [...blocked, ...situation.ineligible].filter(isFirstOfItsKind);
   return { generation, wanted: situation.wanted, steps, blocked: reasons, converged, memory };
 }
 
@@ -40,6 +40,10 @@ function freeze(observed: Observed): Blocked | undefined {
     ? 'ephemeral elastic heal: compacts, defragments, and disarms the alarm'
     : 'a member holds other data than the rest: find it in its log, wipe its folder, and let it join again';
   return { what: 'everything is frozen', why: `etcd raises ${alarms}`, todo };
+}
+
+function isFirstOfItsKind({ what, why }: Blocked, index: number, all: readonly Blocked[]): boolean {
+  return all.findIndex((other) => other.what === what && other.why === why) === index;
 }
 
 function isThere({ wanted, voters, learners }: Situation): boolean {

@@ -24,7 +24,7 @@ export function assess(policy: Policy, observed: Observed, memory: Memory, previ
   const learners = members.filter((member) => member.isLearner);
   const faults = observed.volunteers.map((volunteer) => [volunteer, faultOf(volunteer, observed, memory)] as const);
   const eligible = faults.filter(([, fault]) => fault === undefined).map(([volunteer]) => volunteer);
-  const ineligible = faults.flatMap(([, fault]) => fault ?? []);
+  const ineligible = faults.flatMap(([volunteer, fault]) => (fault && !observed.leaving.includes(volunteer.host) ? fault : []));
   const base = { policy, observed, memory, members, voters, learners, eligible, ineligible };
   const sizes = { idealSize: observed.idealSize, minVoters: policy.minVoters };
   const seen = members.map((member) => (member.dead && !mayBury(base, member) ? { ...member, dead: false } : member));

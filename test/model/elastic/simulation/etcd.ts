@@ -1,5 +1,5 @@
-import type { AddedLearner } from '../../../src/elastic/controller.ts';
-import type { Member } from '../../../src/elastic/model.ts';
+import type { AddedLearner } from '../../../../src/elastic/controller.ts';
+import type { Member } from '../../../../src/elastic/model.ts';
 
 export interface ModelMember {
   readonly id: string;

@@ -1,6 +1,6 @@
-import { type ControllerPort, controllerStep } from '../../../src/elastic/controller.ts';
-import type { Observed, Plan } from '../../../src/elastic/model.ts';
-import { isAskedToPromote, type Nominee, type NomineePort, promoteSelf } from '../../../src/elastic/nominee.ts';
+import { type ControllerPort, controllerStep } from '../../../../src/elastic/controller.ts';
+import type { Observed, Plan } from '../../../../src/elastic/model.ts';
+import { isAskedToPromote, type Nominee, type NomineePort, promoteSelf } from '../../../../src/elastic/nominee.ts';
 import { Refused } from './etcd.ts';
 import { type Host, TTL_MS, type World } from './world.ts';
 

@@ -1,5 +1,5 @@
-import { CALL_LIMIT_MS, FRESH_MS } from '../../../src/elastic/limits.ts';
-import type { Change } from '../../../src/elastic/model.ts';
+import { CALL_LIMIT_MS, FRESH_MS } from '../../../../src/elastic/limits.ts';
+import type { Change } from '../../../../src/elastic/model.ts';
 import type { ModelMember } from './etcd.ts';
 import type { World } from './world.ts';
 

@@ -1,6 +1,6 @@
-import { dynamicSize } from '../../../src/elastic/chooser.ts';
-import type { ControllerWrite } from '../../../src/elastic/controller.ts';
-import type { Change, Member, Nomination, Observed, Policy, Volunteer } from '../../../src/elastic/model.ts';
+import { dynamicSize } from '../../../../src/elastic/chooser.ts';
+import type { ControllerWrite } from '../../../../src/elastic/controller.ts';
+import type { Change, Member, Nomination, Observed, Policy, Volunteer } from '../../../../src/elastic/model.ts';
 import { ModelEtcd, type ModelMember, Refused, type Strictness } from './etcd.ts';
 import { Oracle } from './oracle.ts';
 import { randomFrom, Timeline } from './time.ts';

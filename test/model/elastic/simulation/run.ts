@@ -1,4 +1,4 @@
-import { voterCount } from '../../../src/elastic/chooser.ts';
+import { voterCount } from '../../../../src/elastic/chooser.ts';
 import { ALL_SAFEGUARDS, Actors, type Safeguards } from './actors.ts';
 import { type Host, TTL_MS, World } from './world.ts';
 
