@@ -68,6 +68,10 @@ export interface RangeOp {
   readonly from?: Uint8Array | undefined;
   /** Order by create revision, oldest first. Default: by the bytes of the key. */
   readonly orderByCreate?: boolean | undefined;
+  /** With `orderByCreate`: newest first. */
+  readonly newestFirst?: boolean | undefined;
+  /** Leave out keys created after this revision (`count` may still count them). */
+  readonly maxCreateRevision?: number | undefined;
 }
 
 export type Op = PutOp | DeleteOp | RangeOp;

@@ -1,0 +1,37 @@
+import type { Listing } from '../ephemeral/api.ts';
+import type { TextOutput } from './context.ts';
+
+/**
+ * What a terminal would act on, or what would break a line: control characters, line and paragraph separators, marks that change
+ * the direction of writing, halves of surrogate pairs. And the backslash, so that the escaped form is not ambiguous.
+ */
+const UNSAFE = /[\\\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+const SHORT: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+
+function escapeCharacter(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  const hex = code.toString(16);
+  return SHORT[character] ?? (code <= 0xff ? `\\x${hex.padStart(2, '0')}` : `\\u${hex.padStart(4, '0')}`);
+}
+
+/** One line, harmless on a terminal, that names the text unambiguously. Names and values are whatever anyone wrote. */
+export function escapeText(text: string): string {
+  return text.replace(UNSAFE, escapeCharacter);
+}
+
+/** As `escapeText`, but lines stay lines: for a value shown on its own. */
+export function escapeLines(text: string): string {
+  return text.replace(UNSAFE, (character) => (/[\n\t\\]/.test(character) ? character : escapeCharacter(character)));
+}
+
+export function writeJson(output: TextOutput, value: unknown): void {
+  output.write(`${JSON.stringify(value)}\n`);
+}
+
+/** A child as a line shows it: `name`, `name/` for a directory, `name<TAB>value` where values were asked for. */
+export function childText(listing: Listing, name: string, directories: ReadonlySet<string>): string {
+  const shown = escapeText(name) + (directories.has(name) ? '/' : '');
+  const entry = listing.entries?.get(name);
+  return entry === undefined ? shown : `${shown}\t${escapeText(entry.value)}`;
+}

@@ -1,0 +1,260 @@
+import { type BackoffPolicy, backoffMs } from './backoff.ts';
+import { sleep } from './clock.ts';
+import type { Connection, Link } from './connection.ts';
+import { EphemeralError, LeaseNotFoundError, RevokedError } from './errors.ts';
+import { Fence, FenceGoneError } from './fence.ts';
+import { KEEPALIVE_FRACTION, KeepAlive, leaseGone, renewOnce } from './keep-alive.ts';
+import { Listeners } from './listeners.ts';
+import { debugLog, messageOf } from './log.ts';
+import type { Lease, Txn, TxnResult } from './store.ts';
+
+const log = debugLog('session');
+
+/** Own keys are verified this often (part of the ttl), so that with the answer's own time it is less than one ttl. */
+const VERIFY_FRACTION = 0.75;
+/** The ceiling keeps a registration's return within a second of the store's. */
+const GRANT_BACKOFF: BackoffPolicy = { firstMs: 50, maxMs: 1_000 };
+/** A key on a lease older than the last so many has long expired. */
+const FORMER_LEASES = 16;
+
+/** The session ended while a write was under way, or before it. Whoever wrote waits for `alive` and looks again. */
+export class SessionLostError extends EphemeralError {
+  readonly code = 'SESSION_LOST';
+  override readonly retryable = true;
+}
+
+export interface SessionOptions {
+  /** Seconds, as asked for. */
+  readonly ttl: number;
+  /** Where the fence lies: this and the lease's id. */
+  readonly fencePrefix: string;
+  readonly onBeat: (ok: boolean) => void;
+}
+
+/**
+ * One lease for the process, kept alive on one stream.
+ *
+ * It is made when it is first needed. When it is lost, by our own clock or by the store's word, `lost` is called; then the same
+ * lease is resumed if the store still has it (a restarted server re-arms every lease), else a new one is made.
+ */
+export class Session {
+  /** The lease is ours: from now until `lost`. Told also when it is the same as before. */
+  readonly alive = new Listeners<[leaseId: string]>();
+  readonly lost = new Listeners<[error: EphemeralError]>();
+  /** Which keys hang on the lease, about once a ttl and on every new link. */
+  readonly verified = new Listeners<[keys: ReadonlySet<string>, askedAtMs: number]>();
+  /** A lease could not be had for a reason that waiting alone may not mend. */
+  readonly refused = new Listeners<[error: EphemeralError]>();
+  readonly connection: Connection;
+  readonly #options: SessionOptions;
+  #formerLeases: string[] = [];
+  #lease: Lease | undefined;
+  #fence: Fence | undefined;
+  #keepAlive: KeepAlive | undefined;
+  #isStarted = false;
+  #isClosed = false;
+  #nextVerifyMs = 0;
+  #wantsVerification: () => boolean = () => false;
+  #epoch = 0;
+  #offLink: (() => void) | undefined;
+
+  constructor(connection: Connection, options: SessionOptions) {
+    this.connection = connection;
+    this.#options = options;
+  }
+
+  /** The lease in our hands, or undefined while there is none. */
+  get leaseId(): string | undefined {
+    return this.#keepAlive ? this.#lease?.id : undefined;
+  }
+
+  /** Milliseconds of the lease as granted; as asked for before that. */
+  get ttlMs(): number {
+    return (this.#lease?.ttl ?? this.#options.ttl) * 1_000;
+  }
+
+  /** Until when (by the clock) the lease is ours if nothing more is heard; undefined while there is none. */
+  get deadlineMs(): number | undefined {
+    return this.#keepAlive?.deadlineMs;
+  }
+
+  /** Whether a key on this lease is one of ours: the present lease, or one that we had before. */
+  isOurs(leaseId: string): boolean {
+    return leaseId === this.#lease?.id || this.#formerLeases.includes(leaseId);
+  }
+
+  /** Makes the lease, now that it is needed. `wantsVerification`: whether anything of ours hangs on it. */
+  start(wantsVerification: () => boolean): void {
+    if (this.#isStarted || this.#isClosed) return;
+    this.#isStarted = true;
+    this.#wantsVerification = wantsVerification;
+    this.#epoch = this.connection.link?.epoch ?? 0;
+    this.#offLink = this.connection.linkUp.add((link) => this.#onLink(link));
+    void this.#acquire();
+  }
+
+  /**
+   * A write of ours, done only while the lease and its fence stand.
+   * @throws SessionLostError, UnsettledWriteError, or what the store says (then nothing was written)
+   */
+  async write(txn: Txn): Promise<TxnResult> {
+    const leaseId = this.leaseId;
+    const fence = this.#fence;
+    if (leaseId === undefined || !fence) throw new SessionLostError('there is no lease now');
+    try {
+      return await fence.write(txn, () => {
+        if (this.leaseId !== leaseId) throw new SessionLostError('the lease was lost before the write');
+      });
+    } catch (error) {
+      if (error instanceof LeaseNotFoundError || error instanceof FenceGoneError) {
+        if (this.leaseId === leaseId) this.#lose(leaseGone());
+        throw new SessionLostError(error.message, { cause: error });
+      }
+      throw error;
+    }
+  }
+
+  /** Resolves when no write made under this value of the fence can take effect any more. */
+  async settle(used: number): Promise<void> {
+    const lease = this.#lease;
+    try {
+      await this.#fence?.settle(used);
+    } catch (error) {
+      if (!(error instanceof LeaseNotFoundError)) throw error;
+      if (this.#lease === lease && this.#keepAlive) this.#lose(leaseGone());
+    }
+  }
+
+  /** Resolves with the lease as soon as it is ours. */
+  whenAlive(signal?: AbortSignal): Promise<string> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      if (this.leaseId !== undefined) return resolve(this.leaseId);
+      const onAbort = () => {
+        off();
+        reject(signal?.reason);
+      };
+      const off = this.alive.add((leaseId) => {
+        off();
+        signal?.removeEventListener('abort', onAbort);
+        resolve(leaseId);
+      });
+      signal?.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+
+  /** Revokes the lease: every key on it goes at once. Waits at most `timeoutMs`; otherwise the keys go with the ttl. */
+  async close(timeoutMs: number): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#keepAlive?.stop();
+    this.#keepAlive = undefined;
+    this.#offLink?.();
+    if (!this.#lease) return;
+    const { id } = this.#lease;
+    try {
+      await this.connection.retrying((store) => store.leaseRevoke(id, { timeoutMs }), { budgetMs: timeoutMs });
+    } catch (error) {
+      log('lease %s could not be revoked and will expire: %s', id, messageOf(error));
+    }
+  }
+
+  /** Retries without end: the process lives, so it is to be listed. */
+  async #acquire(): Promise<void> {
+    const { clock, closing } = this.connection;
+    for (let failures = 1; !this.#isClosed && !closing.aborted; failures += 1) {
+      try {
+        const link = await this.connection.whenUp(closing);
+        const renewedAtMs = (await this.#resume(link)) ?? (await this.#grant());
+        if (this.#begin(renewedAtMs)) return;
+      } catch (error) {
+        if (this.#isClosed || closing.aborted) return;
+        log('no lease: %s', messageOf(error));
+        const mendable = !(error instanceof EphemeralError) || error.retryable || error instanceof LeaseNotFoundError;
+        if (!mendable) this.refused.call(error as EphemeralError);
+        const waitMs = mendable ? backoffMs(GRANT_BACKOFF, failures, clock.random()) : GRANT_BACKOFF.maxMs;
+        await sleep(clock, waitMs, closing).catch(() => {});
+      }
+    }
+  }
+
+  /** When the lease of before was renewed, or undefined when there is none (any more). */
+  async #resume(link: Link): Promise<number | undefined> {
+    if (!this.#lease) return undefined;
+    const renewedAtMs = await renewOnce(this.connection, this.#lease, link);
+    if (renewedAtMs === undefined) this.#forgetLease();
+    else await this.#fence?.raise();
+    return renewedAtMs;
+  }
+
+  async #grant(): Promise<number> {
+    const { clock, callOptions } = this.connection;
+    const sentMs = clock.now();
+    const lease = await this.connection.attempt((store) => store.leaseGrant(this.#options.ttl, callOptions));
+    this.#lease = lease;
+    this.#fence = new Fence(this.connection, this.#options.fencePrefix + lease.id, lease.id);
+    await this.#fence.raise();
+    return sentMs;
+  }
+
+  /** False when so much time has passed that the lease must be renewed first. */
+  #begin(renewedAtMs: number): boolean {
+    if (this.#isClosed || !this.#lease) return this.#isClosed;
+    const { id, ttl } = this.#lease;
+    if (this.connection.clock.now() >= renewedAtMs + ttl * 1_000) return false;
+    log('lease %s is ours for %d s', id, ttl);
+    this.#keepAlive = new KeepAlive(this.connection, this.#lease, renewedAtMs, {
+      onLost: (error) => this.#lose(error),
+      onPeriod: () => {
+        if (this.connection.clock.now() >= this.#nextVerifyMs) void this.#verify();
+      },
+      onBeat: this.#options.onBeat,
+    });
+    this.#nextVerifyMs = 0;
+    this.alive.call(id);
+    void this.#verify();
+    return true;
+  }
+
+  #lose(error: EphemeralError): void {
+    if (!this.#keepAlive) return;
+    log('lease %s is lost: %s', this.#lease?.id, error.message);
+    this.#keepAlive.stop();
+    this.#keepAlive = undefined;
+    if (error instanceof RevokedError) this.#forgetLease();
+    this.lost.call(error);
+    void this.#acquire();
+  }
+
+  #forgetLease(): void {
+    if (this.#lease) this.#formerLeases = [this.#lease.id, ...this.#formerLeases].slice(0, FORMER_LEASES);
+    this.#lease = undefined;
+    this.#fence = undefined;
+  }
+
+  #onLink(link: Link): void {
+    if (link.epoch !== this.#epoch) {
+      this.#epoch = link.epoch;
+      this.#fence?.restart();
+    }
+    if (this.#keepAlive) void this.#verify();
+  }
+
+  async #verify(): Promise<void> {
+    const leaseId = this.leaseId;
+    if (leaseId === undefined || !this.#wantsVerification()) return;
+    const { clock, callOptions } = this.connection;
+    const askedAtMs = clock.now();
+    // The next period's end at or after this is when it is done again.
+    this.#nextVerifyMs = askedAtMs + this.ttlMs * (VERIFY_FRACTION - KEEPALIVE_FRACTION / 2);
+    try {
+      const status = await this.connection.attempt((store) => store.leaseTimeToLive(leaseId, true, callOptions));
+      if (this.leaseId !== leaseId) return;
+      if (status.ttl < 0) this.#lose(leaseGone());
+      else this.verified.call(new Set(status.keys), askedAtMs);
+    } catch (error) {
+      this.#nextVerifyMs = 0;
+      log('own keys could not be verified: %s', messageOf(error));
+    }
+  }
+}

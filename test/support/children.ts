@@ -1,0 +1,47 @@
+/** No child outlives the test process, however that ends. */
+import { type ChildProcess, spawn } from 'node:child_process';
+
+/**
+ * Reads `+pid` and `-pid` lines; once its input ends, which is when this process is gone, kills what is left. The name is compared,
+ * since a pid may have been given to another program meanwhile.
+ */
+const GUARD = `
+pids=' '
+while read -r line; do
+  pid=\${line#?}
+  case $line in
+    +*) pids="$pids$pid " ;;
+    -*) pids="\${pids%% $pid *} \${pids#* $pid }" ;;
+  esac
+done
+for pid in $pids; do
+  case $(ps -o comm= -p "$pid") in etcd*) kill -9 "$pid" ;; esac
+done`;
+
+const alive = new Set<ChildProcess>();
+let guard: ChildProcess | undefined;
+
+function tellGuard(line: string): void {
+  if (guard === undefined) {
+    guard = spawn('sh', ['-c', GUARD], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+    guard.unref();
+    const input = guard.stdin;
+    if (input !== null && 'unref' in input && typeof input.unref === 'function') input.unref();
+    guard.stdin?.on('error', () => {});
+    process.on('exit', () => {
+      for (const child of alive) child.kill('SIGKILL');
+    });
+  }
+  guard.stdin?.write(`${line}\n`);
+}
+
+/** Kills `child` when this process exits or dies. */
+export function bindToThisProcess(child: ChildProcess): void {
+  if (child.pid === undefined) return;
+  alive.add(child);
+  tellGuard(`+${child.pid}`);
+  child.once('exit', () => {
+    alive.delete(child);
+    tellGuard(`-${child.pid}`);
+  });
+}
