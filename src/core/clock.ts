@@ -17,6 +17,9 @@ export interface Timer {
 /** How far the system's uptime may be ahead of the monotonic clock by rounding alone: it is given in whole seconds. */
 const UPTIME_GRAIN_MS = 1_000;
 
+/** The longest delay that a timer of Node's takes (2^31 - 1 ms); beyond it, it would fire at once. A ttl may be longer. */
+const MAX_TIMER_MS = 2_147_483_647;
+
 /**
  * The machine's clock: the larger of the monotonic clock and the system's uptime. The monotonic clock stands still while Linux is
  * suspended, the uptime does not; neither is moved by setting the wall clock.
@@ -33,7 +36,14 @@ export function systemClock(): Clock {
       return monotonicMs + suspendedMs;
     },
     setTimeout(callback, ms) {
-      const handle = setTimeout(callback, ms);
+      let leftMs = ms;
+      let handle: NodeJS.Timeout;
+      const arm = () => {
+        const partMs = Math.min(leftMs, MAX_TIMER_MS);
+        leftMs -= partMs;
+        handle = setTimeout(leftMs > 0 ? arm : callback, partMs);
+      };
+      arm();
       return { clear: () => clearTimeout(handle) };
     },
     random: Math.random,

@@ -203,10 +203,9 @@ export class Connection {
         retries: Number.POSITIVE_INFINITY,
         minTimeout: 0,
         signal: stop.signal,
-        shouldRetry: ({ error }) =>
-          error instanceof EphemeralError && error.retryable && this.clock.now() - startMs < budgetMs,
+        shouldRetry: ({ error }) => mayPass(error) && this.clock.now() - startMs < budgetMs,
         onFailedAttempt: async ({ error }) => {
-          if (!(error instanceof EphemeralError && error.retryable)) return;
+          if (!mayPass(error)) return;
           failures += 1;
           const waitMs = backoffMs({ firstMs: 20, maxMs: MAX_BACKOFF_MS }, failures, this.clock.random());
           await sleep(this.clock, waitMs, stop.signal);
@@ -319,4 +318,9 @@ export class Connection {
     const floorMs = this.#lastError instanceof UnauthenticatedError ? AUTH_BACKOFF_MS : 0;
     await sleep(this.clock, Math.max(0, Math.min(atMostMs, Math.max(waitMs, floorMs))), signal);
   }
+}
+
+/** Only trouble with the link is tried again here; what the store itself refuses, its caller must judge. */
+function mayPass(error: unknown): boolean {
+  return error instanceof ConnectionError && error.retryable;
 }

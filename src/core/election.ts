@@ -5,7 +5,7 @@ import { EphemeralError } from './errors.ts';
 import { UnsettledWriteError } from './fence.ts';
 import { debugLog, messageOf } from './log.ts';
 import { type Session, SessionLostError } from './session.ts';
-import type { KeyValue, OpResult } from './store.ts';
+import { firstKey } from './store.ts';
 import type { Watch, WatchHub } from './watch-hub.ts';
 
 const log = debugLog('election');
@@ -18,6 +18,8 @@ export interface Lock {
 
 export interface ElectionEvents {
   onLeading(lock: Lock): void;
+  /** In line behind another one; told again when that one changes. */
+  onWaiting(): void;
   /** Leadership is over: the session was lost, or someone deleted the lock. A new campaign begins by itself. */
   onDeposed(): void;
   /** Taking part is not allowed. The campaign goes on trying, slowly. */
@@ -142,7 +144,7 @@ export class Election {
       success: [{ type: 'put', key, value: '', lease }, ...left],
       failure: [{ type: 'range', target: { key }, keysOnly: true }],
     });
-    const createRevision = answer.succeeded ? answer.header.revision : firstOf(answer.results[0])?.createRevision;
+    const createRevision = answer.succeeded ? answer.header.revision : firstKey(answer.results[0])?.createRevision;
     if (createRevision === undefined) throw new UnsettledWriteError(-1, new Error('the lock vanished'));
     this.#own = { key, createRevision };
     if (this.#stands(round)) return true;
@@ -177,10 +179,11 @@ export class Election {
     });
     if (!this.#stands(round)) return;
     if (!answer.succeeded) return this.#campaign();
-    const ahead = firstOf(answer.results[0]);
+    const ahead = firstKey(answer.results[0]);
     this.#watchLock(round, ahead?.key ?? own.key, answer.header.revision + 1, answer.epoch);
     if (ahead) {
       log('behind %s under %s', ahead.key, this.#prefix);
+      this.#events.onWaiting();
       return;
     }
     this.#isLeading = true;
@@ -203,8 +206,4 @@ export class Election {
       },
     });
   }
-}
-
-function firstOf(result: OpResult | undefined): KeyValue | undefined {
-  return result?.type === 'range' ? result.kvs[0] : undefined;
 }

@@ -124,3 +124,9 @@ export class CompactedError extends EphemeralError {
 export class LeaseNotFoundError extends EphemeralError {
   readonly code = 'LEASE_NOT_FOUND';
 }
+
+/** What was thrown, as one of ours. */
+export function toEphemeralError(error: unknown): EphemeralError {
+  if (error instanceof EphemeralError) return error;
+  return new StoreError(error instanceof Error ? error.message : String(error), { cause: error });
+}

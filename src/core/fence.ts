@@ -1,4 +1,4 @@
-import type { Connection } from './connection.ts';
+import type { Connection, InEpoch } from './connection.ts';
 import { ConnectionError, EphemeralError } from './errors.ts';
 import { messageOf } from './log.ts';
 import type { Txn, TxnResult } from './store.ts';
@@ -48,13 +48,15 @@ export class Fence {
    * A write, done only while the fence stands; the results are those of the caller's own operations.
    * @throws UnsettledWriteError, FenceGoneError, or what the store says (then nothing was written)
    */
-  async write(txn: Txn, mayStill: () => void): Promise<TxnResult> {
+  async write(txn: Txn, mayStill: () => void): Promise<InEpoch<TxnResult>> {
     const { callOptions } = this.#connection;
     let used = this.#value;
+    let epoch = 0;
     try {
-      const answer = await this.#connection.attempt((store) => {
+      const answer = await this.#connection.attempt((store, link) => {
         mayStill();
         used = this.#value;
+        epoch = link.epoch;
         return store.txn(
           {
             compares: [{ target: { key: this.#key }, field: 'mod', op: '=', operand: used }, ...txn.compares],
@@ -65,10 +67,10 @@ export class Fence {
         );
       });
       this.#connection.heard(answer.header.revision);
-      if (answer.succeeded) return answer;
+      if (answer.succeeded) return { ...answer, epoch };
       const [own, ...results] = answer.results;
       this.#check(used, own?.type === 'range' ? own.kvs[0]?.modRevision : undefined);
-      return { ...answer, results };
+      return { ...answer, results, epoch };
     } catch (error) {
       if (error instanceof ConnectionError) throw new UnsettledWriteError(used, error);
       throw error;

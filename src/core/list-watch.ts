@@ -1,6 +1,6 @@
 import { sleep } from './clock.ts';
 import type { Connection } from './connection.ts';
-import { CompactedError, EphemeralError } from './errors.ts';
+import { CompactedError, type EphemeralError, toEphemeralError } from './errors.ts';
 import { debugLog, messageOf } from './log.ts';
 import { readSnapshot, type Snapshot, type SnapshotTarget } from './snapshot.ts';
 import type { WatchEvent } from './store.ts';
@@ -23,6 +23,8 @@ export interface ListWatchEvents {
 
 export interface ListWatchOptions {
   readonly keysOnly: boolean;
+  /** Keys that are read with each snapshot, after the targets, and not watched. */
+  readonly beside?: readonly string[] | undefined;
   /** Begin here instead of reading first: the snapshot is known already. */
   readonly from?: { readonly revisions: readonly number[]; readonly epoch: number } | undefined;
 }
@@ -32,7 +34,7 @@ export class ListWatch {
   readonly #connection: Connection;
   readonly #hub: WatchHub;
   readonly #targets: readonly SnapshotTarget[];
-  readonly #keysOnly: boolean;
+  readonly #options: ListWatchOptions;
   readonly #events: ListWatchEvents;
   readonly #stop = new AbortController();
   #watches: Watch[] = [];
@@ -47,7 +49,7 @@ export class ListWatch {
     this.#connection = connection;
     this.#hub = hub;
     this.#targets = targets;
-    this.#keysOnly = options.keysOnly;
+    this.#options = options;
     this.#events = events;
     if (options.from) this.#watchFrom(options.from.revisions, options.from.epoch);
     else void this.#list();
@@ -72,16 +74,17 @@ export class ListWatch {
       if (!signal.aborted) this.#watchFrom(this.#targets.map(() => snapshot.revision), snapshot.epoch);
     } catch (error) {
       if (signal.aborted || this.#connection.closing.aborted) return;
-      if (error instanceof EphemeralError) this.#events.onRefused(error);
-      else throw error;
+      this.#events.onRefused(toEphemeralError(error));
     }
   }
 
   /** A listing of many pages may be overtaken by a compaction; then it begins anew. */
   async #readSnapshot(signal: AbortSignal) {
+    const { keysOnly, beside = [] } = this.#options;
+    const targets = [...this.#targets, ...beside.map((key) => ({ key }))];
     for (;;) {
       try {
-        return await readSnapshot(this.#connection, this.#targets, { keysOnly: this.#keysOnly, signal });
+        return await readSnapshot(this.#connection, targets, { keysOnly, signal });
       } catch (error) {
         if (!(error instanceof CompactedError)) throw error;
         log('compacted while listing: %s', messageOf(error));

@@ -1,6 +1,6 @@
 import { type BackoffPolicy, backoffMs } from './backoff.ts';
-import { sleep } from './clock.ts';
-import type { Connection, Link } from './connection.ts';
+import { sleep, type Timer } from './clock.ts';
+import type { Connection, InEpoch, Link } from './connection.ts';
 import { EphemeralError, LeaseNotFoundError, RevokedError } from './errors.ts';
 import { Fence, FenceGoneError } from './fence.ts';
 import { KEEPALIVE_FRACTION, KeepAlive, leaseGone, renewOnce } from './keep-alive.ts';
@@ -10,8 +10,8 @@ import type { Lease, Txn, TxnResult } from './store.ts';
 
 const log = debugLog('session');
 
-/** Own keys are verified this often (part of the ttl), so that with the answer's own time it is less than one ttl. */
-const VERIFY_FRACTION = 0.75;
+/** Own keys are verified this often (part of the ttl): between two answers an outage of half a ttl may lie, and none is older than one. */
+const VERIFY_FRACTION = 0.5;
 /** The ceiling keeps a registration's return within a second of the store's. */
 const GRANT_BACKOFF: BackoffPolicy = { firstMs: 50, maxMs: 1_000 };
 /** A key on a lease older than the last so many has long expired. */
@@ -43,6 +43,8 @@ export class Session {
   readonly lost = new Listeners<[error: EphemeralError]>();
   /** Which keys hang on the lease, about once a ttl and on every new link. */
   readonly verified = new Listeners<[keys: ReadonlySet<string>, askedAtMs: number]>();
+  /** For a whole ttl the keys could not be verified, though the lease is still ours. */
+  readonly unverified = new Listeners<[]>();
   /** A lease could not be had for a reason that waiting alone may not mend. */
   readonly refused = new Listeners<[error: EphemeralError]>();
   readonly connection: Connection;
@@ -54,6 +56,7 @@ export class Session {
   #isStarted = false;
   #isClosed = false;
   #nextVerifyMs = 0;
+  #unverifiedTimer: Timer | undefined;
   #wantsVerification: () => boolean = () => false;
   #epoch = 0;
   #offLink: (() => void) | undefined;
@@ -97,7 +100,7 @@ export class Session {
    * A write of ours, done only while the lease and its fence stand.
    * @throws SessionLostError, UnsettledWriteError, or what the store says (then nothing was written)
    */
-  async write(txn: Txn): Promise<TxnResult> {
+  async write(txn: Txn): Promise<InEpoch<TxnResult>> {
     const leaseId = this.leaseId;
     const fence = this.#fence;
     if (leaseId === undefined || !fence) throw new SessionLostError('there is no lease now');
@@ -149,6 +152,7 @@ export class Session {
     this.#isClosed = true;
     this.#keepAlive?.stop();
     this.#keepAlive = undefined;
+    this.#unverifiedTimer?.clear();
     this.#offLink?.();
     if (!this.#lease) return;
     const { id } = this.#lease;
@@ -211,6 +215,7 @@ export class Session {
       onBeat: this.#options.onBeat,
     });
     this.#nextVerifyMs = 0;
+    this.#armUnverified(renewedAtMs);
     this.alive.call(id);
     void this.#verify();
     return true;
@@ -221,6 +226,7 @@ export class Session {
     log('lease %s is lost: %s', this.#lease?.id, error.message);
     this.#keepAlive.stop();
     this.#keepAlive = undefined;
+    this.#unverifiedTimer?.clear();
     if (error instanceof RevokedError) this.#forgetLease();
     this.lost.call(error);
     void this.#acquire();
@@ -240,6 +246,17 @@ export class Session {
     if (this.#keepAlive) void this.#verify();
   }
 
+  #armUnverified(sinceMs: number): void {
+    const { clock } = this.connection;
+    this.#unverifiedTimer?.clear();
+    const waitMs = Math.max(this.ttlMs * KEEPALIVE_FRACTION, sinceMs + this.ttlMs - clock.now());
+    this.#unverifiedTimer = clock.setTimeout(() => {
+      if (!this.#keepAlive) return;
+      this.#armUnverified(sinceMs);
+      if (this.#wantsVerification()) this.unverified.call();
+    }, waitMs);
+  }
+
   async #verify(): Promise<void> {
     const leaseId = this.leaseId;
     if (leaseId === undefined || !this.#wantsVerification()) return;
@@ -251,7 +268,10 @@ export class Session {
       const status = await this.connection.attempt((store) => store.leaseTimeToLive(leaseId, true, callOptions));
       if (this.leaseId !== leaseId) return;
       if (status.ttl < 0) this.#lose(leaseGone());
-      else this.verified.call(new Set(status.keys), askedAtMs);
+      else {
+        this.#armUnverified(askedAtMs);
+        this.verified.call(new Set(status.keys), askedAtMs);
+      }
     } catch (error) {
       this.#nextVerifyMs = 0;
       log('own keys could not be verified: %s', messageOf(error));

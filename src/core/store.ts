@@ -89,6 +89,11 @@ export type OpResult =
   | { readonly type: 'delete'; readonly deleted: number }
   | ({ readonly type: 'range' } & RangeResult);
 
+/** The first key of a range's answer. */
+export function firstKey(result: OpResult | undefined): KeyValue | undefined {
+  return result?.type === 'range' ? result.kvs[0] : undefined;
+}
+
 export interface Txn {
   /** All must hold for `success` to be done; otherwise `failure` is. */
   readonly compares: readonly Compare[];

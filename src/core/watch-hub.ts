@@ -1,6 +1,6 @@
 import type { Connection, Link } from './connection.ts';
 import { sleep } from './clock.ts';
-import { CompactedError, ConnectionError, EphemeralError, PermissionDeniedError, StoreError } from './errors.ts';
+import { CompactedError, ConnectionError, type EphemeralError, PermissionDeniedError, toEphemeralError } from './errors.ts';
 import { debugLog, messageOf } from './log.ts';
 import type { Target, WatchEvent, WatchStream } from './store.ts';
 
@@ -61,6 +61,16 @@ export class WatchHub {
     return { close: () => this.#close(entry.id) };
   }
 
+  /** Calls once, when something happens to the target or can no longer be seen to. Returns the function that ends the wait. */
+  once(target: Target, startRevision: number, epoch: number, onChange: () => void): () => void {
+    const done = () => {
+      watch.close();
+      onChange();
+    };
+    const watch = this.watch(target, startRevision, epoch, { onEvents: done, onGap: done, onRefused: done });
+    return () => watch.close();
+  }
+
   /** How many watches there are. */
   get size(): number {
     return this.#entries.size;
@@ -114,7 +124,7 @@ export class WatchHub {
       onCanceled: (id, error) => void this.#canceled(link, id, error),
       onEnd: (error) => {
         this.#stream = undefined;
-        this.#connection.suspect(link.generation, asEphemeral(error, store.endpoint));
+        this.#connection.suspect(link.generation, toEphemeralError(error));
       },
     });
     return this.#stream;
@@ -138,7 +148,7 @@ export class WatchHub {
       this.#connection.suspect(link.generation, new ConnectionError('the token of the watch stream ended', { cause: error }));
       return;
     }
-    this.#end(id)?.listener.onRefused(asEphemeral(error, this.#connection.store.endpoint));
+    this.#end(id)?.listener.onRefused(toEphemeralError(error));
   }
 
   async #mayRead(target: Target): Promise<boolean> {
@@ -150,10 +160,4 @@ export class WatchHub {
       return !(error instanceof PermissionDeniedError) && !this.#connection.closing.aborted;
     }
   }
-}
-
-function asEphemeral(error: Error, endpoint: string): EphemeralError {
-  return error instanceof EphemeralError
-    ? error
-    : new StoreError(`${endpoint} ended a watch: ${error.message}`, { cause: error });
 }

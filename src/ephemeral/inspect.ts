@@ -1,9 +1,11 @@
 import type { Connection } from '../core/connection.ts';
-import { PathNotFoundError } from '../core/errors.ts';
+import { InvalidOptionError, PathNotFoundError } from '../core/errors.ts';
 import { parsePath, splitChild } from '../core/paths.ts';
 import { readSnapshot } from '../core/snapshot.ts';
 import type { KeyValue } from '../core/store.ts';
+import type { CallOptions, Ephemeral } from './api.ts';
 import { Directory, type Tree } from './directory.ts';
+import { type Internals, internals } from './internals.ts';
 import { directoryKeys, type MirrorKind, mirrorKeys } from './keys.ts';
 import { decodeMarker } from './mirror/marker.ts';
 
@@ -69,12 +71,8 @@ const KINDS: readonly MirrorKind[] = ['names', 'values'];
  * Reads what is stored about a path, for an operator's eyes.
  * @throws PathNotFoundError when there is neither a key nor a directory; InvalidPathError
  */
-export async function inspect(
-  connection: Connection,
-  namespace: string,
-  path: string,
-  signal?: AbortSignal,
-): Promise<PathStat> {
+export async function inspect(client: Ephemeral, path: string, { signal }: CallOptions = {}): Promise<PathStat> {
+  const { connection, namespace } = internalsOf(client);
   const parsed = parsePath(path, 'root allowed');
   const keys = directoryKeys(namespace, parsed);
   const mirrors = KINDS.map((kind) => ({ kind, ...mirrorKeys(namespace, parsed, kind) }));
@@ -119,6 +117,12 @@ export async function inspect(
             }),
           },
   };
+}
+
+function internalsOf(client: Ephemeral): Internals {
+  const found = internals.get(client);
+  if (found === undefined) throw new InvalidOptionError('only a client that this library made can be inspected');
+  return found;
 }
 
 /** Of the keys that a path could name: below the root lie our own, too. */

@@ -45,8 +45,11 @@ async function establish(
   signal.addEventListener('abort', () => transport.close(), { once: true });
   try {
     signal.throwIfAborted();
-    await transport.authenticate(timeoutMs);
-    return { transport, header: await prove(transport, probeKey, timeoutMs) };
+    const header = await transport.connecting(async () => {
+      await transport.authenticate(timeoutMs);
+      return prove(transport, probeKey, timeoutMs);
+    });
+    return { transport, header };
   } catch (error) {
     transport.close();
     throw error;

@@ -27,7 +27,8 @@ export function parseEndpoint(host: string, secureByDefault: boolean): Endpoint 
   const address = scheme === undefined ? text : text.slice(scheme.length + 3);
   // URL drops a port that is the scheme's default (80, 443); under a scheme that it knows no port for, it keeps all.
   const url = URL.canParse(`etcd://${address}`) ? new URL(`etcd://${address}`) : undefined;
-  const bare = url !== undefined && (url.pathname === '' || url.pathname === '/') && url.search === '' && url.hash === '';
+  const bare =
+    url !== undefined && (url.pathname === '' || url.pathname === '/') && url.search === '' && url.hash === '';
   if (url === undefined || !bare || url.hostname === '' || /[\s,]/.test(address)) {
     throw new InvalidOptionError(`hosts: "${host}" is not a host: write http://name:port, several as an array`);
   }

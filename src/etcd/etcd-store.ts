@@ -52,7 +52,9 @@ export class EtcdStore implements Store {
     const dialing = new AbortController();
     this.#dialing = dialing;
     const timer = this.#clock.setTimeout(() => {
-      dialing.abort(new ConnectionError(`${this.endpoint} did not answer within ${timeoutMs} ms: is etcd running there?`));
+      dialing.abort(
+        new ConnectionError(`${this.endpoint} did not answer within ${timeoutMs} ms: is etcd running there?`),
+      );
     }, timeoutMs);
     try {
       const { transport, header } = await this.#dial(timeoutMs, dialing.signal);

@@ -1,8 +1,8 @@
 /** One raw stream of etcd that renews leases. */
 import type { ILeaseKeepAliveRequest, ILeaseKeepAliveResponse } from 'etcd3';
 import type { KeepAliveObserver, KeepAliveStream } from '../core/store.ts';
-import type { RawStream, Transport } from './transport.ts';
 import type { GrpcFailure } from './translate-error.ts';
+import type { RawStream, Transport } from './transport.ts';
 
 export class EtcdKeepAliveStream implements KeepAliveStream {
   readonly #transport: Transport;

@@ -62,8 +62,9 @@ export function rangeRequest(op: RangeOp): IRangeRequest {
   if (op.countOnly) request.count_only = true;
   if (op.limit !== undefined) request.limit = op.limit;
   if (op.revision !== undefined) request.revision = op.revision;
+  if (op.maxCreateRevision !== undefined) request.max_create_revision = op.maxCreateRevision;
   if (op.orderByCreate) {
-    request.sort_order = SortOrder.Ascend;
+    request.sort_order = op.newestFirst ? SortOrder.Descend : SortOrder.Ascend;
     request.sort_target = SortTarget.Create;
   }
   return request;

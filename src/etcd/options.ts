@@ -1,4 +1,5 @@
 /** What tells an EtcdStore where to go and as whom. */
+import { X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import type { Clock } from '../core/clock.ts';
 import { ConnectionError, InvalidOptionError } from '../core/errors.ts';
@@ -45,6 +46,8 @@ function checkCredentials(credentials: Credentials): void {
     throw new InvalidOptionError('credentials: privateKey and certChain are given together or not at all');
   }
   try {
+    // Node passes over a CA that is no certificate.
+    new X509Certificate(rootCertificate);
     createSecureContext({
       ca: rootCertificate,
       ...(privateKey && { key: privateKey }),

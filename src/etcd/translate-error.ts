@@ -54,6 +54,8 @@ const OPEN_OUTCOME = new Set<number>([
 const TLS_FAILURE =
   /certificate|self[- ]signed|unable to (?:verify|get)|ERR_TLS|CERT_|SSL routines|ssl3_|wrong version number|altnames|alert (?:number|bad|unknown|handshake)/i;
 
+const HUNG_UP_IN_HANDSHAKE = /before secure TLS connection was established/;
+
 const STALE_TOKEN = /invalid auth token|user name is empty|revision of auth store is old/;
 
 type Translation = (text: string, context: FailureContext, cause: unknown) => EphemeralError;
@@ -68,7 +70,9 @@ const BY_TEXT: readonly (readonly [RegExp, Translation])[] = [
   [
     /database space exceeded/,
     (_, { endpoint }, cause) =>
-      new NoSpaceError(`etcd at ${endpoint} is full: compact, defragment and disarm its alarm, or raise its quota`, { cause }),
+      new NoSpaceError(`etcd at ${endpoint} is full: compact, defragment and disarm its alarm, or raise its quota`, {
+        cause,
+      }),
   ],
   [
     /request is too large|message larger than max|message with a size larger than/i,
@@ -88,7 +92,9 @@ const BY_TEXT: readonly (readonly [RegExp, Translation])[] = [
   [
     /permission denied/,
     (_, { endpoint }, cause) =>
-      new PermissionDeniedError(`etcd at ${endpoint} does not let this user do that: grant its role the key range`, { cause }),
+      new PermissionDeniedError(`etcd at ${endpoint} does not let this user do that: grant its role the key range`, {
+        cause,
+      }),
   ],
   [
     /too many requests|leader changed|no leader|request timed out|request ignored|server stopped|learner/,
@@ -96,12 +102,24 @@ const BY_TEXT: readonly (readonly [RegExp, Translation])[] = [
   ],
 ];
 
-function connectionError(text: string, code: number | undefined, context: FailureContext, cause: unknown): ConnectionError {
+function connectionError(
+  text: string,
+  code: number | undefined,
+  context: FailureContext,
+  cause: unknown,
+): ConnectionError {
   const { endpoint, timeoutMs } = context;
   if (code === GRPC.DEADLINE_EXCEEDED && timeoutMs !== undefined) {
-    return new ConnectionError(`${endpoint} did not answer within ${timeoutMs} ms: is etcd running and reachable there?`, {
-      cause,
-    });
+    return new ConnectionError(
+      `${endpoint} did not answer within ${timeoutMs} ms: is etcd running and reachable there?`,
+      {
+        cause,
+      },
+    );
+  }
+  if (HUNG_UP_IN_HANDSHAKE.test(text)) {
+    const message = `${endpoint} hung up before TLS was established: is it starting or stopping, or does it not speak TLS?`;
+    return new ConnectionError(message, { cause });
   }
   if (code === GRPC.UNAVAILABLE && TLS_FAILURE.test(text)) {
     return new ConnectionError(
@@ -112,10 +130,18 @@ function connectionError(text: string, code: number | undefined, context: Failur
   return new ConnectionError(`the connection to ${endpoint} failed: ${text}`, { cause });
 }
 
-/** Never throws, and gives what is an error of ours already as it is. */
+/** What grpc-js puts around the cause that helps nobody: when it was, and an empty note. */
+const NOISE =
+  /\s*\(\d{4}-\d\d-\d\dT[\d:.]+Z\)|\.?\s*Resolution note:\s*$|^No connection established\. Last error: (?:Error: )?/g;
+
+function textOf({ code, details, message }: GrpcFailure): string {
+  return (details || message || `gRPC status ${code}`).replace(NOISE, '');
+}
+
+/** Never throws. */
 export function translateError(failure: GrpcFailure, context: FailureContext): EphemeralError {
   const { code } = failure;
-  const text = failure.details || failure.message || `gRPC status ${code}`;
+  const text = textOf(failure);
   for (const [pattern, translation] of BY_TEXT) {
     if (pattern.test(text)) return translation(text, context, failure);
   }

@@ -3,6 +3,7 @@ import { Etcd3, type IOptions, type Services } from 'etcd3';
 import { ConnectionError, InvalidOptionError } from '../core/errors.ts';
 import type { Endpoint } from './endpoints.ts';
 import type { Auth, Credentials } from './options.ts';
+import { OwnSockets } from './own-sockets.ts';
 import { type GrpcFailure, isAuthDisabled, isStaleToken, translateError } from './translate-error.ts';
 
 /** The parts of grpc-js that we touch, which has no place among our dependencies: it is etcd3's. */
@@ -85,6 +86,8 @@ export class Transport {
   readonly endpoint: string;
   readonly #clients: Readonly<Record<ServiceName, Client>>;
   readonly #channel: Channel;
+  /** `undefined` where the user lets clients share sockets: then none is ours to destroy. */
+  readonly #sockets: OwnSockets | undefined;
   readonly #auth: Auth | undefined;
   /** Without a token. */
   readonly #bareMetadata: Metadata;
@@ -105,11 +108,12 @@ export class Transport {
     this.#auth = options.auth;
     this.#clients = clients;
     this.#channel = channel;
+    this.#sockets = sharesSockets(options) ? undefined : new OwnSockets();
     this.#bareMetadata = metadata;
     this.#metadata = metadata;
   }
 
-  /** Prepares a connection; it is made with the first call. */
+  /** Prepares a connection; it is made with the first call, which must be inside `connecting`. */
   static async open(options: TransportOptions): Promise<Transport> {
     const { endpoint, credentials } = options;
     // One channel for all services: one socket, whichever pool of subchannels the user chose.
@@ -122,7 +126,7 @@ export class Transport {
     });
     const kv = await connection.service('KV');
     const channel = kv.client.getChannel();
-    channelOptions['channelOverride'] = channel;
+    channelOptions.channelOverride = channel;
     const [lease, watch, auth, cluster, maintenance] = await Promise.all([
       connection.service('Lease'),
       connection.service('Watch'),
@@ -139,6 +143,11 @@ export class Transport {
       Maintenance: maintenance.client,
     };
     return new Transport(options, clients as unknown as Record<ServiceName, Client>, channel, kv.metadata);
+  }
+
+  /** Runs the calls that make the connection. Its sockets are this transport's from there on. */
+  connecting<T>(calls: () => Promise<T>): Promise<T> {
+    return this.#sockets === undefined ? calls() : this.#sockets.claim(calls);
   }
 
   /** Changes with every token; `undefined` where etcd asks for none. */
@@ -218,12 +227,13 @@ export class Transport {
     this.#closed = true;
     for (const stream of this.#streams) stream.cancel();
     for (const call of this.#pending) {
-      call.reject(new ConnectionError(`the connection to ${this.endpoint} was closed`));
+      call.reject(new ConnectionError(`the connection to ${this.endpoint} is closed`));
       call.cancel();
     }
     this.#streams.clear();
     this.#pending.clear();
     this.#channel.close();
+    this.#sockets?.destroy();
   }
 
   async #authenticate(timeoutMs: number): Promise<void> {
@@ -232,7 +242,13 @@ export class Transport {
     const request = { name: username, password };
     const deadline = Date.now() + timeoutMs;
     try {
-      const { token } = await this.#once<{ token: string }>('Auth', 'authenticate', request, this.#bareMetadata, deadline);
+      const { token } = await this.#once<{ token: string }>(
+        'Auth',
+        'authenticate',
+        request,
+        this.#bareMetadata,
+        deadline,
+      );
       this.#token = token;
       this.#metadata = this.#bareMetadata.clone();
       this.#metadata.set('token', token);
@@ -253,16 +269,23 @@ export class Transport {
     deadline: number,
   ): Promise<Response> {
     return new Promise((resolve, reject) => {
-      if (this.#closed) {
-        reject(new ConnectionError(`the connection to ${this.endpoint} was closed`));
+      // grpc-js would connect again by itself; but who answers then has to be proven first.
+      if (this.#closed || this.#sockets?.lost) {
+        reject(new ConnectionError(`the connection to ${this.endpoint} is ${this.#closed ? 'closed' : 'lost'}`));
         return;
       }
       const client = this.#clients[service];
-      const call = (client[method] as UnaryMethod).call(client, request, metadata, { deadline }, (failure, response) => {
-        this.#pending.delete(pending);
-        if (failure) reject(failure);
-        else resolve(response as Response);
-      });
+      const call = (client[method] as UnaryMethod).call(
+        client,
+        request,
+        metadata,
+        { deadline },
+        (failure, response) => {
+          this.#pending.delete(pending);
+          if (failure) reject(failure);
+          else resolve(response as Response);
+        },
+      );
       const pending: PendingCall = { cancel: () => call.cancel(), reject };
       this.#pending.add(pending);
     });
@@ -272,6 +295,10 @@ export class Transport {
     if (failure instanceof ConnectionError) return failure;
     return translateError(failure as GrpcFailure, { endpoint: this.endpoint, timeoutMs });
   }
+}
+
+function sharesSockets({ grpcOptions }: TransportOptions): boolean {
+  return grpcOptions?.['grpc.use_local_subchannel_pool'] === 0;
 }
 
 function connect(options: IOptions): Connection {

@@ -3,8 +3,8 @@ import type { IWatchRequest, IWatchResponse } from 'etcd3';
 import { CompactedError, ConnectionError, UnauthenticatedError } from '../core/errors.ts';
 import type { WatchObserver, WatchRequest, WatchStream } from '../core/store.ts';
 import { keyRange, toWatchEvent } from './messages.ts';
-import type { RawStream, Transport } from './transport.ts';
 import type { GrpcFailure } from './translate-error.ts';
+import type { RawStream, Transport } from './transport.ts';
 
 /** For the one call that tells a stale token from a missing permission. */
 const TOKEN_CHECK_TIMEOUT_MS = 3_000;

@@ -1,5 +1,8 @@
-/** No child outlives the test process, however that ends. */
+/** No child outlives the test process, however that ends; and no folder of theirs, unless that is killed. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 /**
  * Reads `+pid` and `-pid` lines; once its input ends, which is when this process is gone, kills what is left. The name is compared,
@@ -19,7 +22,19 @@ for pid in $pids; do
 done`;
 
 const alive = new Set<ChildProcess>();
+const folders = new Set<string>();
 let guard: ChildProcess | undefined;
+
+process.on('exit', () => {
+  for (const child of alive) child.kill('SIGKILL');
+  for (const folder of folders) {
+    try {
+      rmSync(folder, { recursive: true, force: true });
+    } catch {
+      // A child that is not quite dead yet may still write there; the exit code is not to change for that.
+    }
+  }
+});
 
 function tellGuard(line: string): void {
   if (guard === undefined) {
@@ -28,9 +43,6 @@ function tellGuard(line: string): void {
     const input = guard.stdin;
     if (input !== null && 'unref' in input && typeof input.unref === 'function') input.unref();
     guard.stdin?.on('error', () => {});
-    process.on('exit', () => {
-      for (const child of alive) child.kill('SIGKILL');
-    });
   }
   guard.stdin?.write(`${line}\n`);
 }
@@ -44,4 +56,11 @@ export function bindToThisProcess(child: ChildProcess): void {
     alive.delete(child);
     tellGuard(`-${child.pid}`);
   });
+}
+
+/** A new folder that is removed when this process exits. */
+export function temporaryFolder(prefix: string): string {
+  const folder = mkdtempSync(join(tmpdir(), prefix));
+  folders.add(folder);
+  return folder;
 }

@@ -1,18 +1,16 @@
 /** Real etcd servers for tests: started, frozen, killed and brought back by pid, each in a folder of its own. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { bindToThisProcess } from './children.ts';
+import { bindToThisProcess, temporaryFolder } from './children.ts';
 import { freePorts, ownsPort } from './ports.ts';
 import { PATIENCE_MS, until } from './wait.ts';
 
 export interface ServerTls {
-  readonly ca: string;
   readonly cert: string;
   readonly key: string;
-  /** Clients must show a certificate too. */
-  readonly clientCertAuth?: boolean;
+  /** Clients must show a certificate that this CA signed. */
+  readonly clientCa?: string;
 }
 
 export interface EtcdOptions {
@@ -33,26 +31,12 @@ const STOP_PATIENCE_MS = 10_000;
 /** Another process may take a port between its choice and its use. */
 const START_ATTEMPTS = 5;
 
-function binary(name: string, binDir = process.env['ETCD_BIN_DIR']): string {
+function binary(name: string, binDir = process.env.ETCD_BIN_DIR): string {
   return binDir === undefined ? name : join(binDir, name);
 }
 
 export function etcdctlBinary(binDir?: string): string {
   return binary('etcdctl', binDir);
-}
-
-/** Removed when this process exits: each holds a preallocated log of 64 MB. */
-const temporaryFolders = new Set<string>();
-
-function temporaryFolder(): string {
-  if (temporaryFolders.size === 0) {
-    process.on('exit', () => {
-      for (const folder of temporaryFolders) rmSync(folder, { recursive: true, force: true });
-    });
-  }
-  const folder = mkdtempSync(join(tmpdir(), 'etcd-test-'));
-  temporaryFolders.add(folder);
-  return folder;
 }
 
 const versions = new Map<string, string>();
@@ -63,7 +47,8 @@ export function etcdVersion(binDir?: string): string {
   let version = versions.get(path);
   if (version === undefined) {
     const { stdout, error } = spawnSync(path, ['--version'], { encoding: 'utf8' });
-    if (error) throw new Error(`cannot run ${path}: install etcd, or name its folder in ETCD_BIN_DIR`, { cause: error });
+    if (error)
+      throw new Error(`cannot run ${path}: install etcd, or name its folder in ETCD_BIN_DIR`, { cause: error });
     version = /etcd Version: (\S+)/.exec(stdout)?.[1] ?? '';
     versions.set(path, version);
   }
@@ -204,8 +189,8 @@ export class EtcdProcess {
     if (!etcdVersion(this.#options.binDir).startsWith('3.4.')) args.push('--unsafe-no-fsync');
     if (quotaBytes !== undefined) args.push('--quota-backend-bytes', String(quotaBytes));
     if (tls) {
-      args.push('--cert-file', tls.cert, '--key-file', tls.key, '--trusted-ca-file', tls.ca);
-      if (tls.clientCertAuth) args.push('--client-cert-auth');
+      args.push('--cert-file', tls.cert, '--key-file', tls.key);
+      if (tls.clientCa !== undefined) args.push('--client-cert-auth', '--trusted-ca-file', tls.clientCa);
     }
     return [...args, ...extraArgs];
   }
@@ -225,7 +210,7 @@ async function members(count: number, options: EtcdOptions): Promise<Member[]> {
   const ports = await freePorts(3 * count);
   const drafts = Array.from({ length: count }, (_, i) => ({
     name: `test-${process.pid}-${ports[3 * i]}`,
-    dataDir: options.dataDir ?? join(temporaryFolder(), 'data'),
+    dataDir: options.dataDir ?? join(temporaryFolder('etcd-test-'), 'data'),
     clientPort: ports[3 * i] as number,
     peerPort: ports[3 * i + 1] as number,
     metricsPort: ports[3 * i + 2] as number,
@@ -278,7 +263,10 @@ async function status(etcd: EtcdProcess): Promise<StatusAnswer> {
 }
 
 /** A cluster of `count` members (without TLS between clients and members). */
-export async function startCluster(count: number, options: Omit<EtcdOptions, 'dataDir' | 'tls'> = {}): Promise<EtcdCluster> {
+export async function startCluster(
+  count: number,
+  options: Omit<EtcdOptions, 'dataDir' | 'tls'> = {},
+): Promise<EtcdCluster> {
   const processes = await startMembers(count, options);
   return {
     members: processes,

@@ -44,7 +44,9 @@ function portOf(address: string): number {
 }
 
 function tcpSockets(): TcpSocket[] {
-  const lines = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((table) => readFileSync(table, 'utf8').split('\n').slice(1));
+  const lines = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((table) =>
+    readFileSync(table, 'utf8').split('\n').slice(1),
+  );
   return lines.filter(Boolean).map((line) => {
     const [, local = '', remote = '', state = '', , , , , , inode = ''] = line.trim().split(/\s+/);
     return { localPort: portOf(local), remotePort: portOf(remote), state, name: `socket:[${inode}]` };

@@ -1,5 +1,5 @@
 /** A TCP proxy that can misbehave as networks do. */
-import { createServer, connect, type AddressInfo, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface Proxy {
   readonly port: number;

@@ -1,0 +1,87 @@
+import type { Entry, Listing, ListingWithValues } from './api.ts';
+import type { Tree } from './directory.ts';
+
+/** What all listings are made from. */
+export interface ListingSource {
+  readonly path: string;
+  /** Not written any more: whoever follows the directory goes on with a copy. */
+  readonly tree: Tree;
+  readonly revision: number;
+  readonly epoch: number;
+  readonly status: Listing['status'];
+}
+
+/** Children are built when they are asked for, and then kept: of a directory with 100,000 most listings are never read in full. */
+class NamesListing implements Listing {
+  readonly path: string;
+  readonly revision: number;
+  readonly epoch: number;
+  readonly status: Listing['status'];
+  readonly #tree: Tree;
+  #children: readonly string[] | undefined;
+  #directories: readonly string[] | undefined;
+
+  constructor(source: ListingSource) {
+    this.path = source.path;
+    this.revision = source.revision;
+    this.epoch = source.epoch;
+    this.status = source.status;
+    this.#tree = source.tree;
+  }
+
+  get children(): readonly string[] {
+    this.#children ??= Object.freeze(this.#tree.keysArray());
+    return this.#children;
+  }
+
+  get directories(): readonly string[] {
+    this.#directories ??= Object.freeze(
+      this.#tree
+        .toArray()
+        .filter(([, child]) => child.below || child.added)
+        .map(([name]) => name),
+    );
+    return this.#directories;
+  }
+
+  toJSON(): object {
+    const { path, children, directories, revision, epoch, status } = this;
+    return { path, children, directories, revision, epoch, status };
+  }
+
+  /** What console.log shows. */
+  [Symbol.for('nodejs.util.inspect.custom')](): object {
+    return this.toJSON();
+  }
+
+  static treeOf(listing: Listing): Tree | undefined {
+    return listing instanceof NamesListing ? listing.#tree : undefined;
+  }
+}
+
+class ValuesListing extends NamesListing implements ListingWithValues {
+  #entries: ReadonlyMap<string, Entry> | undefined;
+
+  get entries(): ReadonlyMap<string, Entry> {
+    if (!this.#entries) {
+      const entries = new Map<string, Entry>();
+      for (const [name, child] of NamesListing.treeOf(this)?.entries() ?? []) {
+        if (child.key) entries.set(name, { value: Buffer.from(child.value).toString(), created: child.created });
+      }
+      this.#entries = entries;
+    }
+    return this.#entries;
+  }
+
+  override toJSON(): object {
+    const { path, children, directories, revision, epoch, status } = this;
+    return { path, children, directories, entries: Object.fromEntries(this.entries), revision, epoch, status };
+  }
+}
+
+export function makeListing(source: ListingSource, withValues: boolean): Listing {
+  return withValues ? new ValuesListing(source) : new NamesListing(source);
+}
+
+/** The tree behind a listing of ours; undefined for one that somebody else made. */
+export const treeOf = NamesListing.treeOf;

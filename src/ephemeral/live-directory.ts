@@ -1,0 +1,131 @@
+import { ClosedError, type EphemeralError } from '../core/errors.ts';
+import type { Listing } from './api.ts';
+import { sameTree, type Tree } from './directory.ts';
+import { makeListing } from './listing.ts';
+import { assertDirectory, readDirectory } from './read-directory.ts';
+import type { Existence, Reader, ReaderContext, ReaderEvents, View } from './reader.ts';
+
+export interface Subscriber {
+  readonly missing: 'error' | 'wait';
+  next(listing: Listing): void;
+  error(error: EphemeralError): void;
+  complete(): void;
+}
+
+/**
+ * One directory followed once for all its subscribers in a process. Turns what its reader tells into listings, and says `stale` when
+ * the store has not been heard for too long.
+ */
+export class LiveDirectory {
+  readonly #context: ReaderContext;
+  readonly #reader: Reader;
+  readonly #subscribers = new Set<Subscriber>();
+  readonly #onIdle: () => void;
+  readonly #off: readonly (() => void)[];
+  #current: Listing | undefined;
+  #currentTree: Tree | undefined;
+  #existence: Existence = { isAdded: false, isKey: false };
+  #isClosed = false;
+
+  /** `onIdle`: the last subscriber has gone. */
+  constructor(context: ReaderContext, makeReader: (events: ReaderEvents) => Reader, onIdle: () => void) {
+    this.#context = context;
+    this.#onIdle = onIdle;
+    const { connection } = context;
+    this.#off = [
+      connection.stale.add(() => this.#emit('stale')),
+      connection.linkUp.add(() => {
+        if (this.#current?.status === 'stale') this.#emit('live');
+      }),
+    ];
+    this.#reader = makeReader({
+      onRead: (existence) => this.#read(existence),
+      onChanged: () => this.#emit(),
+      onRefused: (error) => this.#fail(error),
+    });
+  }
+
+  /** Returns the function that ends the subscription. */
+  subscribe(subscriber: Subscriber): () => void {
+    this.#subscribers.add(subscriber);
+    if (this.#current) void this.#greet(subscriber, this.#current);
+    return () => {
+      if (this.#subscribers.delete(subscriber) && this.#subscribers.size === 0 && !this.#isClosed) this.#onIdle();
+    };
+  }
+
+  /** Completes what is left of subscribers and frees everything. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const off of this.#off) off();
+    for (const subscriber of [...this.#subscribers]) subscriber.complete();
+    this.#subscribers.clear();
+    await this.#reader.close();
+  }
+
+  /** The first listing of one who came when the directory was followed already. */
+  async #greet(subscriber: Subscriber, current: Listing): Promise<void> {
+    if (subscriber.missing === 'error' && this.#currentTree?.size === 0) {
+      const { connection, directory, path, withValues } = this.#context;
+      try {
+        assertDirectory(path, await readDirectory(connection, directory, undefined, withValues, {}));
+      } catch (error) {
+        if (error instanceof ClosedError) return;
+        if (this.#subscribers.delete(subscriber)) subscriber.error(error as EphemeralError);
+        if (this.#subscribers.size === 0 && !this.#isClosed) this.#onIdle();
+        return;
+      }
+    }
+    if (this.#subscribers.has(subscriber)) subscriber.next(this.#current ?? current);
+  }
+
+  #read(existence: Existence): void {
+    const isFirst = this.#current === undefined;
+    this.#existence = existence;
+    const { view } = this.#reader;
+    if (!view) return;
+    if (isFirst && view.tree.size === 0) this.#dismissWhoNeedsIt();
+    if (this.#isClosed || this.#subscribers.size === 0) return;
+    const isSame = this.#currentTree && view.epoch === this.#current?.epoch && sameTree(this.#currentTree, view.tree);
+    if (!isSame) this.#emit();
+  }
+
+  /** Nothing is there: an error for those who did not say that they would wait. */
+  #dismissWhoNeedsIt(): void {
+    const { path } = this.#context;
+    for (const subscriber of [...this.#subscribers]) {
+      if (subscriber.missing === 'wait') continue;
+      try {
+        assertDirectory(path, { isEmpty: true, ...this.#existence });
+      } catch (error) {
+        this.#subscribers.delete(subscriber);
+        subscriber.error(error as EphemeralError);
+      }
+    }
+    if (this.#subscribers.size === 0 && !this.#isClosed) this.#onIdle();
+  }
+
+  #emit(status: Listing['status'] = this.#context.connection.isStale ? 'stale' : 'live'): void {
+    const view: View | undefined = this.#reader.view;
+    if (!view || this.#isClosed) return;
+    const { path, withValues, telemetry } = this.#context;
+    this.#currentTree = view.tree.clone();
+    const listing = makeListing(
+      { path: path === '' ? '/' : path, tree: this.#currentTree, revision: view.revisions.keys, epoch: view.epoch, status },
+      withValues,
+    );
+    this.#current = listing;
+    telemetry.count('list.listings');
+    for (const subscriber of [...this.#subscribers]) {
+      if (this.#subscribers.has(subscriber)) subscriber.next(listing);
+    }
+  }
+
+  #fail(error: EphemeralError): void {
+    const subscribers = [...this.#subscribers];
+    this.#subscribers.clear();
+    for (const subscriber of subscribers) subscriber.error(error);
+    if (!this.#isClosed) this.#onIdle();
+  }
+}

@@ -1,0 +1,52 @@
+import { Election } from '../../core/election.ts';
+import type { EphemeralError } from '../../core/errors.ts';
+import type { Session } from '../../core/session.ts';
+import type { ReaderContext } from '../reader.ts';
+import { MirrorAudit } from './audit.ts';
+import type { MirrorKeys } from '../keys.ts';
+import type { Replica } from './marker.ts';
+import { MirrorMaster } from './master.ts';
+
+export interface CandidateContext extends ReaderContext {
+  readonly mirror: MirrorKeys;
+  readonly session: Session;
+  readonly replica: () => Replica | undefined;
+  /** This user may not be master: its lists go on without a place in line. */
+  readonly onRefused: (error: EphemeralError) => void;
+}
+
+/** A process's place in line for the mastership of one mirror: master when elected, until then auditor of the one who is. */
+export class Candidate {
+  readonly #election: Election;
+  readonly #audit: MirrorAudit;
+  #master: MirrorMaster | undefined;
+
+  constructor(context: CandidateContext) {
+    const { connection, hub, session, mirror, onRefused } = context;
+    this.#audit = new MirrorAudit({
+      ...context,
+      ttlMs: () => session.ttlMs,
+      lock: () => (this.#election.isLeading ? undefined : this.#election.lock),
+    });
+    this.#election = new Election(connection, hub, session, mirror.locks, {
+      onLeading: (lock) => {
+        this.#audit.stop();
+        this.#master = new MirrorMaster(context, lock);
+      },
+      onWaiting: () => this.#audit.restart(),
+      onDeposed: () => this.#dismiss(),
+      onRefused,
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#dismiss();
+    this.#audit.stop();
+    await this.#election.resign();
+  }
+
+  #dismiss(): void {
+    this.#master?.stop();
+    this.#master = undefined;
+  }
+}

@@ -1,0 +1,420 @@
+import { BehaviorSubject, type Observable } from 'rxjs';
+import { abortable } from '../core/abortable.ts';
+import { backoffMs } from '../core/backoff.ts';
+import { sleep, type Timer } from '../core/clock.ts';
+import {
+  ClosedError,
+  ConflictError,
+  ConnectionError,
+  EphemeralError,
+  InvalidOptionError,
+  PathExistsError,
+  RevokedError,
+  toEphemeralError,
+  ValueTooLargeError,
+} from '../core/errors.ts';
+import { UnsettledWriteError } from '../core/fence.ts';
+import { debugLog, messageOf } from '../core/log.ts';
+import { type Session, SessionLostError } from '../core/session.ts';
+import { firstKey } from '../core/store.ts';
+import type { WatchHub } from '../core/watch-hub.ts';
+import type { CallOptions, Heartbeat, Registration, RegistrationState } from './api.ts';
+import { type Held, judge, patienceMs, unchangedSince } from './ownership.ts';
+import type { Telemetry } from './stats.ts';
+
+const log = debugLog('registration');
+
+/** A put-heartbeat goes out each 0.4 × ttl: two may be lost before a consumer that counts refreshes gives the key up. */
+const PUT_FRACTION = 0.4;
+/** A refusal that waiting may or may not mend (a permission taken away, a full store) is tried again at this pace. */
+const RETRY = { firstMs: 100, maxMs: 1_000 };
+
+export interface RegistrationContext {
+  readonly session: Session;
+  readonly hub: WatchHub;
+  readonly telemetry: Telemetry;
+  /** It is over: nothing more of it is in the store, or will be. */
+  readonly onGone: (registration: OwnedKey) => void;
+}
+
+export interface OwnedKeyOptions {
+  readonly path: string;
+  readonly key: string;
+  readonly value: string;
+  readonly heartbeat: Heartbeat;
+  /** Report a refusal instead of trying on: somebody waits for the first registration. */
+  readonly isAwaited: boolean;
+}
+
+interface Waiter {
+  readonly version: number;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * One key of ours. Everything that happens to it (a new value, a lost lease, a missing key) marks it as unconfirmed; one loop then
+ * brings the store in line with what is wanted, one write at a time, each over exactly what was last known to be there.
+ */
+export class OwnedKey implements Registration {
+  readonly path: string;
+  readonly #key: string;
+  readonly #heartbeat: Heartbeat;
+  readonly #context: RegistrationContext;
+  readonly #state = new BehaviorSubject<RegistrationState>('registering');
+  readonly #off: readonly (() => void)[];
+  readonly #gone = new AbortController();
+  readonly #waiters = new Set<Waiter>();
+  #error: EphemeralError | undefined;
+  #wanted: { readonly value: string; readonly version: number };
+  #confirmed: { readonly value: string; readonly version: number; readonly atMs: number } | undefined;
+  #held: Held | undefined;
+  #needsWrite = true;
+  #isAwaited: boolean;
+  #isRunning = false;
+  #isRemoving = false;
+  #mayBeStored = false;
+  /** Ends the wait for another owner's key to go. */
+  #stopWaiting: (() => void) | undefined;
+  #patienceEndsMs: number | undefined;
+  #beat: Timer | undefined;
+  #isBeatDue = false;
+
+  constructor(context: RegistrationContext, options: OwnedKeyOptions) {
+    this.path = options.path;
+    this.#key = options.key;
+    this.#heartbeat = options.heartbeat;
+    this.#isAwaited = options.isAwaited;
+    this.#wanted = { value: options.value, version: 1 };
+    this.#context = context;
+    const { session } = context;
+    this.#off = [
+      session.alive.add((lease) => this.#onAlive(lease)),
+      session.lost.add((error) => this.#lose(error)),
+      session.verified.add((keys, askedAtMs) => this.#onVerified(keys, askedAtMs)),
+      session.unverified.add(() => this.#onUnverified()),
+      session.refused.add((error) => this.#refused(error)),
+    ];
+    this.#kick();
+  }
+
+  get value(): string {
+    return this.#wanted.value;
+  }
+
+  get state(): RegistrationState {
+    return this.#state.value;
+  }
+
+  get state$(): Observable<RegistrationState> {
+    return this.#state.asObservable();
+  }
+
+  get error(): EphemeralError | undefined {
+    return this.#error;
+  }
+
+  get isRemoving(): boolean {
+    return this.#isRemoving;
+  }
+
+  /** Resolves when the store has the first value, rejects when it will not have it. */
+  whenRegistered(): Promise<void> {
+    return this.#whenConfirmed(1);
+  }
+
+  async update(value: string, options: CallOptions = {}): Promise<void> {
+    if (typeof value !== 'string') throw new InvalidOptionError(`the value of ${this.path} must be text`);
+    options.signal?.throwIfAborted();
+    if (this.#isRemoving) throw new ClosedError(`${this.path} was removed: register it again with addKey`);
+    this.#wanted = { value, version: this.#wanted.version + 1 };
+    this.#needsWrite = true;
+    if (this.state === 'registered') this.#enter('registering', undefined);
+    const confirmed = this.#whenConfirmed(this.#wanted.version);
+    this.#kick();
+    await abortable(confirmed, options.signal);
+  }
+
+  async remove(): Promise<void> {
+    if (!this.#isRemoving) {
+      this.#isRemoving = true;
+      this.#stopWaiting?.();
+      this.#beat?.clear();
+      this.#enter('removed', undefined);
+      this.#settleWaiters(new ClosedError(`${this.path} was removed before the store had its value`));
+      this.#kick();
+    }
+    const { session } = this.#context;
+    const { connection } = session;
+    if (this.#gone.signal.aborted || !connection.link) return;
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        for (const off of offs) off();
+        resolve();
+      };
+      const offs = [connection.linkDown.add(done), session.refused.add(done)];
+      this.#gone.signal.addEventListener('abort', done, { once: true });
+    });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.remove();
+  }
+
+  /** The client closes: its lease, and every key on it, is about to be revoked. */
+  abandon(): void {
+    this.#isRemoving = true;
+    this.#stopWaiting?.();
+    this.#enter('removed', undefined);
+    this.#settleWaiters(new ClosedError('the client was closed'));
+    this.#end();
+  }
+
+  #whenConfirmed(version: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if ((this.#confirmed?.version ?? 0) >= version) resolve();
+      else this.#waiters.add({ version, resolve, reject });
+    });
+  }
+
+  #settleWaiters(error: EphemeralError, onlyVersion?: number): void {
+    for (const waiter of [...this.#waiters]) {
+      if (onlyVersion !== undefined && waiter.version !== onlyVersion) continue;
+      this.#waiters.delete(waiter);
+      waiter.reject(error);
+    }
+  }
+
+  #enter(state: RegistrationState, error: EphemeralError | undefined): void {
+    const before = this.state;
+    this.#error = error;
+    if (before === state || before === 'removed') return;
+    log('%s: %s -> %s%s', this.path, before, state, error ? ` (${error.message})` : '');
+    if (state === 'lost') this.#context.telemetry.say('warn', `${this.path} is not registered: ${error?.message}`);
+    if (before === 'lost' && state === 'registered') {
+      this.#context.telemetry.count('registration.again');
+      this.#context.telemetry.say('info', `${this.path} is registered again`);
+    }
+    this.#state.next(state);
+    if (state === 'removed') this.#state.complete();
+  }
+
+  #onAlive(lease: string): void {
+    this.#stopWaiting?.();
+    // On the lease of before the key may still stand: the session asks the store which keys do, and no write wakes anyone.
+    const mayStand = this.#held?.lease === lease && this.#confirmed?.version === this.#wanted.version;
+    if (!mayStand) this.#needsWrite = true;
+    this.#kick();
+  }
+
+  #lose(error: EphemeralError): void {
+    if (this.#isRemoving || this.state === 'lost' || !this.#confirmed) return;
+    this.#enter('lost', error);
+  }
+
+  #onVerified(keys: ReadonlySet<string>, askedAtMs: number): void {
+    const { session } = this.#context;
+    if (this.#isRemoving || this.#needsWrite || this.#isRunning || this.#held?.lease !== session.leaseId) return;
+    if (!this.#confirmed || this.#confirmed.atMs >= askedAtMs) return;
+    if (keys.has(this.#key)) {
+      this.#confirm(this.#confirmed, askedAtMs);
+      return;
+    }
+    this.#held = undefined;
+    this.#needsWrite = true;
+    this.#kick();
+  }
+
+  #onUnverified(): void {
+    const { connection, ttlMs } = this.#context.session;
+    if (!this.#confirmed || this.#confirmed.atMs + ttlMs > connection.clock.now()) return;
+    this.#lose(new ConnectionError(`${connection.store.endpoint} has not confirmed ${this.path} for a whole ttl`));
+  }
+
+  #refused(error: EphemeralError): void {
+    if (this.#isAwaited) this.#giveUp(error);
+    else if (!this.#isRemoving) this.#enter('lost', error);
+  }
+
+  /** The first registration cannot be had: whoever waits for it is told, and nothing is left behind. */
+  #giveUp(error: EphemeralError): void {
+    this.#isAwaited = false;
+    this.#settleWaiters(error);
+    void this.remove();
+  }
+
+  #kick(): void {
+    if (this.#isRunning || this.#gone.signal.aborted) return;
+    this.#isRunning = true;
+    void this.#run().finally(() => {
+      this.#isRunning = false;
+      // What came in after the loop's last look.
+      if (this.#hasWork()) this.#kick();
+    });
+  }
+
+  #hasWork(): boolean {
+    if (this.#gone.signal.aborted || this.#context.session.connection.closing.aborted) return false;
+    if (this.#isRemoving && !this.#mayBeStored) return true;
+    return this.#context.session.leaseId !== undefined && (this.#isRemoving || this.#needsWrite) && !this.#stopWaiting;
+  }
+
+  async #run(): Promise<void> {
+    const { session, telemetry } = this.#context;
+    const { clock, closing } = session.connection;
+    for (let failures = 0; this.#hasWork(); ) {
+      try {
+        if (this.#isRemoving) await this.#delete();
+        else await this.#put();
+        failures = 0;
+      } catch (error) {
+        if (closing.aborted || error instanceof SessionLostError) return;
+        log('%s: %s', this.path, messageOf(error));
+        if (error instanceof UnsettledWriteError) {
+          this.#held = undefined;
+          await session.settle(error.fence).catch(() => {});
+          continue;
+        }
+        failures += 1;
+        if (!this.#isRemoving) this.#failed(toEphemeralError(error));
+        if (this.#isBeatDue) telemetry.count('heartbeat.failed');
+        await sleep(clock, backoffMs(RETRY, failures, clock.random()), closing).catch(() => {});
+      }
+    }
+  }
+
+  async #put(): Promise<void> {
+    const { session } = this.#context;
+    const lease = session.leaseId;
+    if (lease === undefined) throw new SessionLostError('there is no lease now');
+    const { clock } = session.connection;
+    const wanted = this.#wanted;
+    const sentMs = clock.now();
+    this.#mayBeStored = true;
+    const answer = await session.write({
+      compares: unchangedSince(this.#key, this.#held),
+      success: [{ type: 'put', key: this.#key, value: wanted.value, lease }],
+      failure: [{ type: 'range', target: { key: this.#key } }],
+    });
+    if (answer.succeeded) {
+      // A key of ours that had to be made although it was confirmed had been taken away.
+      if (!this.#held && this.#confirmed) this.#lose(new RevokedError(`${this.path} was deleted by someone else`));
+      this.#held = { lease, modRevision: answer.header.revision };
+      this.#needsWrite = this.#wanted !== wanted;
+      this.#confirm(wanted, sentMs);
+      return;
+    }
+    const finding = judge(firstKey(answer.results[0]), (id) => session.isOurs(id));
+    this.#held = finding.kind === 'ours' ? finding.held : undefined;
+    if (finding.kind === 'foreign') await this.#yieldTo(finding.lease, answer.header.revision, answer.epoch);
+    else if (finding.kind === 'ours' && finding.held.lease === lease && finding.value === wanted.value) {
+      this.#needsWrite = this.#wanted !== wanted;
+      this.#confirm(wanted, sentMs);
+    }
+  }
+
+  async #delete(): Promise<void> {
+    const { session } = this.#context;
+    if (!this.#mayBeStored) return this.#end();
+    const answer = await session.write({
+      compares: unchangedSince(this.#key, this.#held),
+      success: this.#held ? [{ type: 'delete', target: { key: this.#key } }] : [],
+      failure: [{ type: 'range', target: { key: this.#key } }],
+    });
+    if (answer.succeeded) return this.#end();
+    const finding = judge(firstKey(answer.results[0]), (id) => session.isOurs(id));
+    if (finding.kind === 'ours') this.#held = finding.held;
+    else this.#end();
+  }
+
+  #confirm(confirmed: { readonly value: string; readonly version: number }, atMs: number): void {
+    this.#confirmed = { value: confirmed.value, version: confirmed.version, atMs };
+    this.#isAwaited = false;
+    for (const waiter of [...this.#waiters]) {
+      if (waiter.version > confirmed.version) continue;
+      this.#waiters.delete(waiter);
+      waiter.resolve();
+    }
+    if (this.#isRemoving || this.#wanted.version !== confirmed.version) return;
+    if (this.#isBeatDue) this.#context.telemetry.count('heartbeat.done');
+    this.#isBeatDue = false;
+    this.#patienceEndsMs = undefined;
+    if (this.#heartbeat === 'put') this.#armBeat(atMs);
+    this.#enter('registered', undefined);
+  }
+
+  #armBeat(lastMs: number): void {
+    const { session } = this.#context;
+    const { clock } = session.connection;
+    this.#beat?.clear();
+    const dueMs = lastMs + session.ttlMs * PUT_FRACTION;
+    this.#beat = clock.setTimeout(
+      () => {
+        this.#isBeatDue = true;
+        this.#needsWrite = true;
+        this.#kick();
+      },
+      Math.max(0, dueMs - clock.now()),
+    );
+  }
+
+  /** Somebody else holds the key: it is watched until it goes, or, the first time, until patience ends. */
+  async #yieldTo(lease: string, revision: number, epoch: number): Promise<void> {
+    const { session, hub } = this.#context;
+    const { clock } = session.connection;
+    const taken = `${this.path} is held by another owner`;
+    if (!this.#isAwaited) this.#enter('lost', new ConflictError(`${taken}: ours comes back when that one goes`));
+    this.#patienceEndsMs ??= clock.now() + (await this.#patienceWith(lease));
+    if (this.#isRemoving) return;
+    const leftMs = this.#patienceEndsMs - clock.now();
+    if (this.#isAwaited && leftMs <= 0) {
+      const why = lease === '0' ? 'which hangs on no lease' : 'which has not expired';
+      return this.#giveUp(new PathExistsError(`${taken}, ${why}: choose another name or delete that key`));
+    }
+    const again = () => {
+      this.#stopWaiting?.();
+      this.#needsWrite = true;
+      this.#kick();
+    };
+    const endWatch = hub.once({ key: this.#key }, revision + 1, epoch, again);
+    const timer = this.#isAwaited ? clock.setTimeout(again, leftMs) : undefined;
+    this.#stopWaiting = () => {
+      this.#stopWaiting = undefined;
+      endWatch();
+      timer?.clear();
+    };
+  }
+
+  /** Milliseconds. None for a key that hangs on no lease: nothing will end it. */
+  async #patienceWith(lease: string): Promise<number> {
+    if (lease === '0') return 0;
+    const { connection, ttlMs } = this.#context.session;
+    const status = await connection.attempt((store) => store.leaseTimeToLive(lease, false, connection.callOptions));
+    return patienceMs(ttlMs, status.grantedTtl * 1_000);
+  }
+
+  /** The store refused a write, and nothing was written. */
+  #failed(error: EphemeralError): void {
+    if (this.#isAwaited && !error.retryable) return this.#giveUp(error);
+    if (!(error instanceof ValueTooLargeError)) {
+      if (!error.retryable) this.#enter('lost', error);
+      return;
+    }
+    // Trying again would change nothing. The value of before stays, as its owner was told it would.
+    const { version } = this.#wanted;
+    this.#settleWaiters(error, version);
+    this.#needsWrite = false;
+    if (this.#confirmed) {
+      this.#wanted = { value: this.#confirmed.value, version: this.#confirmed.version };
+      this.#enter('registered', undefined);
+    } else this.#enter('lost', error);
+  }
+
+  #end(): void {
+    if (this.#gone.signal.aborted) return;
+    this.#gone.abort();
+    for (const off of this.#off) off();
+    this.#beat?.clear();
+    this.#context.onGone(this);
+  }
+}

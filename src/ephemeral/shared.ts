@@ -1,0 +1,102 @@
+import { BehaviorSubject, type Observable } from 'rxjs';
+import { Connection } from '../core/connection.ts';
+import type { Clock } from '../core/clock.ts';
+import { ClosedError } from '../core/errors.ts';
+import { Session } from '../core/session.ts';
+import type { Store } from '../core/store.ts';
+import { WatchHub } from '../core/watch-hub.ts';
+import type { ConnectionState } from './api.ts';
+import { SESSIONS_PREFIX } from './keys.ts';
+import type { LiveDirectory } from './live-directory.ts';
+import type { ResolvedOptions } from './options.ts';
+import type { OwnedKey } from './registration.ts';
+import { Telemetry } from './stats.ts';
+
+/** `close` may take 2 s in all. */
+const REVOKE_MS = 1_000;
+const GIVE_BACK_MS = 500;
+
+/** What all namespaces of one client share: a connection, a session, one watch stream, and what was made through them. */
+export class Shared {
+  readonly connection: Connection;
+  readonly session: Session;
+  readonly hub: WatchHub;
+  readonly telemetry: Telemetry;
+  readonly options: ResolvedOptions;
+  /** By their keys in the store. */
+  readonly registrations = new Map<string, OwnedKey>();
+  readonly directories = new Map<string, LiveDirectory>();
+  readonly #state: BehaviorSubject<ConnectionState>;
+  #closing: Promise<void> | undefined;
+
+  constructor(store: Store, clock: Clock, options: ResolvedOptions) {
+    this.options = options;
+    this.telemetry = new Telemetry(options.stats, options.logger);
+    const ttlMs = options.ttl * 1_000;
+    this.connection = new Connection(store, { clock, ttlMs, staleAfterMs: options.staleAfter * 1_000 });
+    this.hub = new WatchHub(this.connection);
+    this.session = new Session(this.connection, {
+      ttl: options.ttl,
+      fencePrefix: options.namespace + SESSIONS_PREFIX,
+      onBeat: (ok) => this.telemetry.count(ok ? 'heartbeat.done' : 'heartbeat.failed'),
+    });
+    this.#state = new BehaviorSubject<ConnectionState>('disconnected');
+    this.connection.linkUp.add(() => this.#enter('connected'));
+    this.connection.linkDown.add((error) => this.#enter('disconnected', error.message));
+  }
+
+  get state(): ConnectionState {
+    return this.#state.value;
+  }
+
+  get state$(): Observable<ConnectionState> {
+    return this.#state.asObservable();
+  }
+
+  /** Makes the lease when it is not there yet. */
+  startSession(): void {
+    this.session.start(() => this.registrations.size > 0);
+  }
+
+  assertOpen(): void {
+    if (this.#closing) throw new ClosedError('the client was closed: make a new one');
+  }
+
+  get isClosed(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    for (const registration of [...this.registrations.values()]) registration.abandon();
+    const directories = [...this.directories.values()].map((directory) => directory.close());
+    // Revoking the lease gives back the locks too; the single deletions are for where that takes long.
+    await this.session.close(REVOKE_MS);
+    await this.#atMost(GIVE_BACK_MS, Promise.allSettled(directories));
+    this.hub.close();
+    this.connection.close();
+    this.#enter('closed');
+    this.#state.complete();
+  }
+
+  async #atMost(ms: number, work: Promise<unknown>): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = this.connection.clock.setTimeout(resolve, ms);
+      void work.finally(() => {
+        timer.clear();
+        resolve();
+      });
+    });
+  }
+
+  #enter(state: ConnectionState, reason = ''): void {
+    if (this.#state.value === state || this.#state.value === 'closed') return;
+    if (state === 'disconnected') this.telemetry.say('warn', `etcd is out of reach: ${reason}`);
+    else if (state === 'connected') this.telemetry.say('info', `connected to ${this.connection.store.endpoint}`);
+    this.#state.next(state);
+  }
+}

@@ -1,0 +1,43 @@
+/** Ephemeral nodes and live lists on etcd. */
+export {
+  ClosedError,
+  ConflictError,
+  ConnectionError,
+  DirectoryNotEmptyError,
+  EphemeralError,
+  InvalidOptionError,
+  InvalidPathError,
+  IsDirectoryError,
+  NoSpaceError,
+  NotADirectoryError,
+  PathExistsError,
+  PathNotFoundError,
+  PermissionDeniedError,
+  RevokedError,
+  StoreError,
+  UnauthenticatedError,
+  ValueTooLargeError,
+  WatchStoppedError,
+} from './core/errors.ts';
+export type {
+  AddDirOptions,
+  AddKeyOptions,
+  CallOptions,
+  ClientOptions,
+  ConnectionState,
+  Entry,
+  Ephemeral,
+  Heartbeat,
+  Listing,
+  ListingChange,
+  ListingWithValues,
+  ListOptions,
+  LiveListing,
+  Logger,
+  Registration,
+  RegistrationState,
+  Stats,
+  WatchOptions,
+} from './ephemeral/api.ts';
+export { changes } from './ephemeral/changes.ts';
+export { type ConnectOptions, EtcdEphemeral } from './etcd-ephemeral.ts';
