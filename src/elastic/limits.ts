@@ -29,8 +29,12 @@ export const LAG_ENTRIES = 100;
 export const LAG_PART = 0.01;
 
 /** How long a host that failed to join is left alone: 30 s, doubled each time, at most so long. */
-export const BACKOFF_MS = 30_000;
-export const BACKOFF_LIMIT_MS = 600_000;
+const BACKOFF_MS = 30_000;
+const BACKOFF_LIMIT_MS = 600_000;
+
+export function backoffAfter(failures: number): number {
+  return Math.min(BACKOFF_MS * 2 ** (failures - 1), BACKOFF_LIMIT_MS);
+}
 
 /** Sizes an operator may ask for. */
 export const SIZE_MIN = 1;

@@ -1,4 +1,4 @@
-import { BACKOFF_LIMIT_MS, BACKOFF_MS } from './limits.ts';
+import { backoffAfter } from './limits.ts';
 import type { Change, Memory, Observed, SeenChange } from './model.ts';
 import { answers, hostOf, inFlight } from './view.ts';
 
@@ -62,5 +62,5 @@ function isStillThere(change: Change, observed: Observed): boolean {
 
 function nextFailure(change: Change, memory: Memory, nowMs: number) {
   const count = (memory.failures.get(change.host)?.count ?? 0) + 1;
-  return { count, untilMs: nowMs + Math.min(BACKOFF_MS * 2 ** (count - 1), BACKOFF_LIMIT_MS) };
+  return { count, untilMs: nowMs + backoffAfter(count) };
 }

@@ -1,4 +1,4 @@
-import { FRESH_MS, LAG_ENTRIES, LAG_PART } from './limits.ts';
+import { backoffAfter, FRESH_MS, LAG_ENTRIES, LAG_PART } from './limits.ts';
 import type { Blocked, Memory, MemberView, Observed, Policy, Volunteer, Wanted } from './model.ts';
 import { joinFault } from './version.ts';
 import { quorum, viewMembers } from './view.ts';
@@ -36,15 +36,16 @@ function faultOf(volunteer: Volunteer, observed: Observed, memory: Memory): Bloc
   if (observed.leaving.includes(volunteer.host)) return { what, why: 'it is leaving' };
   if (!volunteer.proven) return { what, why: volunteer.problem ?? 'it has not proven its etcd, ports and folder yet' };
   const failure = memory.failures.get(volunteer.host);
-  if (failure && failure.untilMs > observed.nowMs) return { what, why: describeFailure(failure, observed.nowMs) };
+  if (failure && failure.untilMs > observed.nowMs) return { what, why: describeFailure(failure.count) };
   const versions = observed.members.flatMap((member) => member.status?.version ?? []);
   const why = joinFault(volunteer.etcdVersion, versions);
   return why === undefined ? undefined : { what, why, todo: `install a fitting etcd on ${volunteer.host}` };
 }
 
-function describeFailure(failure: { readonly count: number; readonly untilMs: number }, nowMs: number): string {
-  const times = failure.count === 1 ? 'once' : `${failure.count} times`;
-  return `joining failed ${times}; tried again in ${Math.ceil((failure.untilMs - nowMs) / 1_000)} s`;
+/** The same text for as long as it holds: what is published should not change every second. */
+function describeFailure(count: number): string {
+  const times = count === 1 ? 'once' : `${count} times`;
+  return `joining failed ${times}; it is left alone for ${backoffAfter(count) / 1_000} s`;
 }
 
 type Hosts = Pick<Situation, 'policy' | 'observed' | 'voters' | 'eligible'>;

@@ -25,8 +25,8 @@ export interface HostState {
   readonly members: readonly KnownMember[];
   /** Of this host's member, when it was last looked at: the highest one is what a recovery starts from. */
   readonly raftIndex: number;
-  /** The etcd that runs, or ran last. */
-  readonly server?: { readonly pid: number; readonly started: string } | undefined;
+  /** The agent's last start: what that one registered may be taken away, since this one holds the folder's lock. */
+  readonly incarnation: string;
 }
 
 const FILE = 'state.json';

@@ -2,9 +2,11 @@
 import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { AlarmAction, AlarmType } from 'etcd3';
+import { AlarmAction, AlarmType, type IRangeResponse } from 'etcd3';
 import { ConnectionError } from '../core/errors.ts';
+import type { KeyValue } from '../core/store.ts';
 import { parseEndpoint } from './endpoints.ts';
+import { rangeRequest, toHeader, toRangeResult } from './messages.ts';
 import { type Auth, type Credentials, type Source, resolveOptions } from './options.ts';
 import { type RawStream, Transport } from './transport.ts';
 
@@ -45,6 +47,11 @@ export interface EndpointStatus {
   readonly revision: number;
 }
 
+export interface Peek {
+  readonly clusterId: string;
+  readonly kvs: readonly KeyValue[];
+}
+
 export type AlarmName = 'NOSPACE' | 'CORRUPT';
 
 export interface Alarm {
@@ -82,9 +89,13 @@ interface RawStatus {
 /** A snapshot or a defragmentation moves the whole database; etcd's own limit for that is 8 GiB. */
 const BULK_TIMEOUT_MS = 600_000;
 
+const AUTH_TIMEOUT_MS = 5_000;
+
 export class ClusterAdmin {
   readonly #options: ClusterAdminOptions;
   readonly #transports = new Map<string, Promise<Transport>>();
+  /** Those that have made their connection: the call that does so has to say so. */
+  readonly #connected = new WeakSet<Transport>();
   #closed = false;
 
   constructor(options: ClusterAdminOptions = {}) {
@@ -185,6 +196,14 @@ export class ClusterAdmin {
     await this.#call(url, 'KV', 'range', { key: Buffer.from('\0'), count_only: true }, timeoutMs);
   }
 
+  /** What a member knows by itself, quorum or not: a learner answers this, and little else. */
+  async peek(url: string, prefix: string, timeoutMs: number): Promise<Peek> {
+    const request = { ...rangeRequest({ type: 'range', target: { prefix } }), serializable: true };
+    const response = await this.#call<IRangeResponse>(url, 'KV', 'range', request, timeoutMs);
+    const header = toHeader(response.header);
+    return { clusterId: header.clusterId, kvs: toRangeResult(response, { type: 'range', target: { prefix } }).kvs };
+  }
+
   /** Forgets the connection to an endpoint, which a restarted or exchanged server leaves useless. */
   async forget(url: string): Promise<void> {
     const transport = this.#transports.get(url);
@@ -207,7 +226,10 @@ export class ClusterAdmin {
     if (timeoutMs <= 0) throw new ConnectionError(`${method} was not sent to ${url}: its time was over before it began`);
     const transport = await this.#at(url);
     try {
-      return await transport.call<Response>(service, method, request, timeoutMs);
+      const call = () => transport.call<Response>(service, method, request, timeoutMs);
+      const response = this.#connected.has(transport) ? await call() : await transport.connecting(call);
+      this.#connected.add(transport);
+      return response;
     } catch (error) {
       if (error instanceof ConnectionError) await this.forget(url);
       throw error;
@@ -230,7 +252,7 @@ export class ClusterAdmin {
     const { credentials, auth } = await resolveOptions({ ...this.#options, hosts: url });
     const endpoint = parseEndpoint(url, credentials !== undefined);
     const transport = await Transport.open({ endpoint, credentials, auth, grpcOptions });
-    if (auth !== undefined) await transport.authenticate(5_000);
+    if (auth !== undefined) await transport.connecting(() => transport.authenticate(AUTH_TIMEOUT_MS));
     return transport;
   }
 }
