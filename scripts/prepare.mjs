@@ -1,10 +1,11 @@
 #!/usr/bin/env node
 /**
- * Makes a fresh clone ready for tests, demo and benchmarks: the npm packages that package-lock.json names, and etcd with etcdctl.
+ * Makes a fresh clone ready for tests, demo and benchmarks: the npm packages that package-lock.json names, etcd with etcdctl, and
+ * what else the tests call.
  * Says nothing when nothing is lacking. Plain Node, because it runs before anything is installed.
  *
- *   node scripts/prepare.mjs          packages and etcd
- *   node scripts/prepare.mjs --demo   as before, but with ETCD_ENDPOINTS set etcd is not needed here
+ *   node scripts/prepare.mjs          all of it
+ *   node scripts/prepare.mjs --demo   only what the demo needs: not etcd where ETCD_ENDPOINTS is set
  */
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
@@ -14,7 +15,9 @@ import { fileURLToPath } from 'node:url';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const OLDEST_NODE = [20, 19];
 const OLDEST_ETCD = [3, 4];
-const PROGRAMS = ['etcd', 'etcdctl'];
+const ETCD = ['etcd', 'etcdctl'];
+/** The tests make certificates, and look after the processes that they start. */
+const TOOLS = ['openssl', 'ps'];
 
 const say = (line) => process.stderr.write(`prepare: ${line}\n`);
 
@@ -72,7 +75,7 @@ function preparePackages() {
   if (!done) fail('npm ci failed, see above; it needs the npm registry');
 }
 
-// --- etcd
+// --- programs
 
 function isExecutable(path) {
   try {
@@ -83,56 +86,76 @@ function isExecutable(path) {
   }
 }
 
+const searchPath = () => (process.env.PATH ?? '').split(delimiter).filter((dir) => dir !== '');
+
 function find(program) {
-  const { ETCD_BIN_DIR, PATH = '' } = process.env;
+  const { ETCD_BIN_DIR } = process.env;
   // A directory that is named must be the one used: a typing error should not test another etcd.
-  const dirs = ETCD_BIN_DIR ? [ETCD_BIN_DIR] : PATH.split(delimiter).filter((dir) => dir !== '');
+  const dirs = ETCD_BIN_DIR && ETCD.includes(program) ? [ETCD_BIN_DIR] : searchPath();
   return dirs.map((dir) => join(dir, program)).find(isExecutable);
 }
 
-const missingPrograms = () => PROGRAMS.filter((program) => find(program) === undefined);
+const lackingOf = (programs) => programs.filter((program) => find(program) === undefined);
 
-/** The ways to install etcd, each with the commands that are tried one after the other until etcd is there. */
+const APT_INSTALL = ['apt-get', '-qy', '-o', 'DPkg::Lock::Timeout=300', 'install'];
+const OTHERS = { openssl: ['openssl'], ps: ['procps'] };
+
+/** How programs are installed, and from which packages: where there are several, they are tried one after the other. */
 const INSTALLERS = [
   {
     tool: 'apt-get',
     asRoot: true,
-    before: ['apt-get', '-q', 'update'],
-    attempts: [
-      ['apt-get', '-qy', '-o', 'DPkg::Lock::Timeout=300', 'install', 'etcd-server', 'etcd-client'],
-      // Older releases have both in one package.
-      ['apt-get', '-qy', '-o', 'DPkg::Lock::Timeout=300', 'install', 'etcd'],
-    ],
+    update: ['apt-get', '-q', 'update'],
+    install: APT_INSTALL,
+    // Older releases have both in one package.
+    packages: { etcd: ['etcd-server', 'etcd'], etcdctl: ['etcd-client', 'etcd'], ...OTHERS },
   },
-  { tool: 'brew', asRoot: false, attempts: [['brew', 'install', 'etcd']] },
-  { tool: 'dnf', asRoot: true, attempts: [['dnf', '-y', 'install', 'etcd']] },
-  { tool: 'apk', asRoot: true, attempts: [['apk', 'add', 'etcd', 'etcd-ctl']] },
+  {
+    tool: 'brew',
+    asRoot: false,
+    install: ['brew', 'install'],
+    packages: { etcd: ['etcd'], etcdctl: ['etcd'], ...OTHERS },
+  },
+  {
+    tool: 'dnf',
+    asRoot: true,
+    install: ['dnf', '-y', 'install'],
+    packages: { etcd: ['etcd'], etcdctl: ['etcd'], ...OTHERS, ps: ['procps-ng'] },
+  },
+  {
+    tool: 'apk',
+    asRoot: true,
+    install: ['apk', 'add'],
+    packages: { etcd: ['etcd'], etcdctl: ['etcd-ctl'], ...OTHERS },
+  },
 ];
-
-const isOnPath = (tool) => (process.env.PATH ?? '').split(delimiter).some((dir) => isExecutable(join(dir, tool)));
 
 /** What to put before a command so that it runs as root; undefined when that cannot be had without asking for a password. */
 function rootPrefix() {
   if (process.getuid?.() === 0) return [];
   const silently = { stdio: 'ignore' };
-  return isOnPath('sudo') && run('sudo', ['-n', 'true'], silently) ? ['sudo', '-n'] : undefined;
+  return find('sudo') !== undefined && run('sudo', ['-n', 'true'], silently) ? ['sudo', '-n'] : undefined;
 }
 
-function installEtcd() {
-  const installer = INSTALLERS.find(({ tool }) => isOnPath(tool));
-  if (installer === undefined) return;
-  const prefix = installer.asRoot ? rootPrefix() : [];
-  if (prefix === undefined) return;
+function install(programs) {
+  const installer = INSTALLERS.find(({ tool }) => find(tool) !== undefined);
+  const prefix = installer?.asRoot ? rootPrefix() : [];
+  if (installer === undefined || prefix === undefined) return;
+  say(`installing ${programs.join(', ')}`);
   const execute = (command) => {
     // Through env, because sudo drops what it is not told to keep.
     const [program, ...args] = [...prefix, 'env', 'DEBIAN_FRONTEND=noninteractive', ...command];
-    say(`installing etcd: ${[...prefix, ...command].join(' ')}`);
-    return run(program, args);
+    say([...prefix, ...command].join(' '));
+    run(program, args);
   };
-  if (installer.before !== undefined) execute(installer.before);
-  for (const command of installer.attempts) {
-    execute(command);
-    if (missingPrograms().length === 0) return;
+  if (installer.update !== undefined) execute(installer.update);
+  const attempts = Math.max(...programs.map((program) => installer.packages[program].length));
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    const names = lackingOf(programs).map((program) => {
+      const candidates = installer.packages[program];
+      return candidates[Math.min(attempt, candidates.length - 1)];
+    });
+    if (names.length > 0) execute([...installer.install, ...new Set(names)]);
   }
 }
 
@@ -150,13 +173,20 @@ const BY_HAND = [
   'Nothing has to be started: tests and demo start their own, on free ports.',
 ];
 
-function prepareEtcd() {
-  if (missingPrograms().length > 0 && !process.env.ETCD_BIN_DIR) installEtcd();
-  const missing = missingPrograms();
-  if (missing.length > 0) {
-    const where = process.env.ETCD_BIN_DIR ? `in ETCD_BIN_DIR (${process.env.ETCD_BIN_DIR})` : 'on the PATH';
-    fail(`${missing.join(' and ')} not found ${where}.`, ...BY_HAND);
-  }
+function preparePrograms(programs) {
+  const isInstallable = (program) => !(process.env.ETCD_BIN_DIR && ETCD.includes(program));
+  const wanted = lackingOf(programs).filter(isInstallable);
+  if (wanted.length > 0) install(wanted);
+  const lacking = lackingOf(programs);
+  if (lacking.length === 0) return;
+  const where = process.env.ETCD_BIN_DIR ? ` (ETCD_BIN_DIR is ${process.env.ETCD_BIN_DIR})` : '';
+  const advice = lacking.some((program) => ETCD.includes(program))
+    ? BY_HAND
+    : ['Install it with your system’s packages.'];
+  fail(`not found: ${lacking.join(', ')}${where}.`, ...advice);
+}
+
+function checkEtcd() {
   const version = etcdVersion();
   if (version === undefined) fail(`${find('etcd')} does not tell its version: is it etcd?`, ...BY_HAND);
   if (isOlder(version, OLDEST_ETCD)) fail(`${find('etcd')} is ${version.join('.')}, which is too old.`, ...BY_HAND);
@@ -168,4 +198,7 @@ if (isOlder(process.versions.node.split('.').map(Number), OLDEST_NODE)) {
   fail(`this is Node ${process.versions.node}; ${OLDEST_NODE.join('.')} or newer is needed`);
 }
 preparePackages();
-if (!(process.argv.includes('--demo') && process.env.ETCD_ENDPOINTS)) prepareEtcd();
+const isDemo = process.argv.includes('--demo');
+const needsEtcd = !(isDemo && process.env.ETCD_ENDPOINTS);
+preparePrograms([...(needsEtcd ? ETCD : []), ...(isDemo ? [] : TOOLS)]);
+if (needsEtcd) checkEtcd();

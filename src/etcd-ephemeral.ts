@@ -1,13 +1,13 @@
 import { systemClock } from './core/clock.ts';
 import { InvalidOptionError } from './core/errors.ts';
-import { EtcdStore } from './etcd/etcd-store.ts';
-import type { EtcdStoreOptions } from './etcd/options.ts';
 import type { ClientOptions, Ephemeral } from './ephemeral/api.ts';
 import { openShared } from './ephemeral/connect.ts';
 import { EphemeralOverStore } from './ephemeral/ephemeral.ts';
 import { SESSIONS_PREFIX } from './ephemeral/keys.ts';
 import { CLIENT_OPTION_NAMES, checkNames, checkSignal, resolveOptions } from './ephemeral/options.ts';
 import type { Shared } from './ephemeral/shared.ts';
+import { EtcdStore } from './etcd/etcd-store.ts';
+import type { EtcdStoreOptions } from './etcd/options.ts';
 
 /** How to reach etcd, and how to behave there. `hosts`, `credentials`, `auth` and `grpcOptions` mean what they mean to etcd3. */
 export interface ConnectOptions extends ClientOptions, Omit<EtcdStoreOptions, 'clock' | 'probeKey' | 'hosts'> {
@@ -45,7 +45,9 @@ export class EtcdEphemeral extends EphemeralOverStore implements Ephemeral {
     const { hosts = 'http://127.0.0.1:2379', credentials, auth, grpcOptions, connectTimeout = 10, signal } = options;
     checkSignal('signal', signal);
     if (typeof connectTimeout !== 'number' || !(connectTimeout > 0)) {
-      throw new InvalidOptionError(`connectTimeout must be a positive number of seconds, got ${String(connectTimeout)}`);
+      throw new InvalidOptionError(
+        `connectTimeout must be a positive number of seconds, got ${String(connectTimeout)}`,
+      );
     }
     const resolved = resolveOptions(options);
     const clock = systemClock();

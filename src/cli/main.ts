@@ -27,6 +27,9 @@ function packageVersion(): string {
   return version;
 }
 
+// What Node thinks of the code of our dependencies is not for whoever runs the command.
+process.noDeprecation = true;
+
 const stdout = outputTo(process.stdout);
 const stderr = outputTo(process.stderr);
 

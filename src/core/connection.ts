@@ -109,14 +109,18 @@ export class Connection {
       const leftMs = startMs + timeoutMs - this.clock.now();
       await this.#connectOnce(Math.max(1, Math.min(leftMs, this.#attemptTimeoutMs())));
     };
-    await pRetry(() => abortable(attempt(), signal), {
-      retries: Number.POSITIVE_INFINITY,
-      minTimeout: 0,
-      shouldRetry: ({ error }) =>
-        (error as Partial<EphemeralError>).retryable === true && this.clock.now() - startMs < timeoutMs,
-      onFailedAttempt: () => this.#pause(signal, startMs + timeoutMs - this.clock.now()),
-      ...(signal ? { signal } : {}),
-    });
+    try {
+      await pRetry(() => abortable(attempt(), signal), {
+        retries: Number.POSITIVE_INFINITY,
+        minTimeout: 0,
+        shouldRetry: ({ error }) => mayPass(error) && this.clock.now() - startMs < timeoutMs,
+        onFailedAttempt: ({ error }) =>
+          mayPass(error) ? this.#pause(signal, startMs + timeoutMs - this.clock.now()) : undefined,
+      });
+    } catch (error) {
+      // A signal's reason need not be an Error, which p-retry would not pass on as it is.
+      throw signal?.aborted ? signal.reason : error;
+    }
   }
 
   /** Says that the link of this generation failed. Later calls for the same one do nothing. */
@@ -211,6 +215,8 @@ export class Connection {
           await sleep(this.clock, waitMs, stop.signal);
         },
       });
+    } catch (error) {
+      throw stop.signal.aborted ? stop.signal.reason : error;
     } finally {
       timer?.clear();
       signal?.removeEventListener('abort', onAbort);

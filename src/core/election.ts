@@ -138,7 +138,8 @@ export class Election {
     const lease = this.#session.leaseId;
     if (lease === undefined) throw new SessionLostError('there is no lease now');
     const key = this.#prefix + lease;
-    const left = this.#own && this.#own.key !== key ? [{ type: 'delete', target: { key: this.#own.key } } as const] : [];
+    const left =
+      this.#own && this.#own.key !== key ? [{ type: 'delete', target: { key: this.#own.key } } as const] : [];
     const answer = await this.#session.write({
       compares: [{ target: { key }, field: 'create', op: '=', operand: 0 }],
       success: [{ type: 'put', key, value: '', lease }, ...left],

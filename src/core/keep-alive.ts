@@ -133,7 +133,10 @@ export class KeepAlive {
   #answered(id: string, ttl: number): void {
     const sentMs = this.#sentAtMs.shift();
     if (id !== this.#lease.id || sentMs === undefined) return;
-    if (ttl <= 0) return this.#lose(leaseGone());
+    if (ttl <= 0) {
+      this.#lose(leaseGone());
+      return;
+    }
     const { clock } = this.#connection;
     this.#connection.heard(0);
     this.#deadlineMs = Math.max(this.#deadlineMs, sentMs + ttl * 1_000);

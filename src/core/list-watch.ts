@@ -71,7 +71,11 @@ export class ListWatch {
       const snapshot = await this.#readSnapshot(signal);
       if (signal.aborted) return;
       this.#events.onSnapshot(snapshot, snapshot.epoch);
-      if (!signal.aborted) this.#watchFrom(this.#targets.map(() => snapshot.revision), snapshot.epoch);
+      if (!signal.aborted)
+        this.#watchFrom(
+          this.#targets.map(() => snapshot.revision),
+          snapshot.epoch,
+        );
     } catch (error) {
       if (signal.aborted || this.#connection.closing.aborted) return;
       this.#events.onRefused(toEphemeralError(error));

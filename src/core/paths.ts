@@ -28,12 +28,15 @@ export function isValidName(name: string): boolean {
  * @throws InvalidPathError
  */
 export function parsePath(path: unknown, root: 'root allowed' | 'no root' = 'no root'): string {
-  if (typeof path !== 'string') throw new InvalidPathError(`a path is text, got ${path === null ? 'null' : typeof path}`);
+  if (typeof path !== 'string')
+    throw new InvalidPathError(`a path is text, got ${path === null ? 'null' : typeof path}`);
   const shown = JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
   if (!path.startsWith('/')) throw new InvalidPathError(`path ${shown} is not absolute: start it with "/"`);
   if (path === '/') {
     if (root === 'root allowed') return '';
-    throw new InvalidPathError('path "/" is the root, which can be listed but neither added nor read: name something below it');
+    throw new InvalidPathError(
+      'path "/" is the root, which can be listed but neither added nor read: name something below it',
+    );
   }
   const trimmed = path.endsWith('/') ? path.slice(0, -1) : path;
   for (const name of trimmed.slice(1).split('/')) {

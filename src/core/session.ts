@@ -128,24 +128,6 @@ export class Session {
     }
   }
 
-  /** Resolves with the lease as soon as it is ours. */
-  whenAlive(signal?: AbortSignal): Promise<string> {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      if (this.leaseId !== undefined) return resolve(this.leaseId);
-      const onAbort = () => {
-        off();
-        reject(signal?.reason);
-      };
-      const off = this.alive.add((leaseId) => {
-        off();
-        signal?.removeEventListener('abort', onAbort);
-        resolve(leaseId);
-      });
-      signal?.addEventListener('abort', onAbort, { once: true });
-    });
-  }
-
   /** Revokes the lease: every key on it goes at once. Waits at most `timeoutMs`; otherwise the keys go with the ttl. */
   async close(timeoutMs: number): Promise<void> {
     if (this.#isClosed) return;

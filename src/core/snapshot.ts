@@ -37,7 +37,9 @@ export async function readSnapshot(
     ops.map(async (op, index) => {
       const result = first.results[index];
       if (result?.type !== 'range') return [];
-      return result.next ? [...result.kvs, ...(await readRest(connection, op, result.next, revision, options))] : result.kvs;
+      return result.next
+        ? [...result.kvs, ...(await readRest(connection, op, result.next, revision, options))]
+        : result.kvs;
     }),
   );
   return { targets: all, revision, epoch: first.epoch };

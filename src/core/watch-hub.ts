@@ -1,6 +1,12 @@
-import type { Connection, Link } from './connection.ts';
 import { sleep } from './clock.ts';
-import { CompactedError, ConnectionError, type EphemeralError, PermissionDeniedError, toEphemeralError } from './errors.ts';
+import type { Connection, Link } from './connection.ts';
+import {
+  CompactedError,
+  ConnectionError,
+  type EphemeralError,
+  PermissionDeniedError,
+  toEphemeralError,
+} from './errors.ts';
 import { debugLog, messageOf } from './log.ts';
 import type { Target, WatchEvent, WatchStream } from './store.ts';
 
@@ -145,7 +151,10 @@ export class WatchHub {
     if (error instanceof PermissionDeniedError && (await this.#mayRead(entry.target))) {
       // The user may, the stream may not: its token ended. Only a new stream is given a new one.
       await sleep(this.#connection.clock, RENEW_PAUSE_MS, this.#connection.closing).catch(() => {});
-      this.#connection.suspect(link.generation, new ConnectionError('the token of the watch stream ended', { cause: error }));
+      this.#connection.suspect(
+        link.generation,
+        new ConnectionError('the token of the watch stream ended', { cause: error }),
+      );
       return;
     }
     this.#end(id)?.listener.onRefused(toEphemeralError(error));

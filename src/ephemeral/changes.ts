@@ -41,9 +41,10 @@ function differenceOf(before: Listing | undefined, after: Listing): Difference {
 /** What the two trees share is passed over whole. */
 function diffTrees(before: Tree, after: Tree): Difference {
   const difference: Difference = { added: [], removed: [], changed: [] };
+  type BTree = Parameters<typeof sortedBTreeDiff.default<string, Child, never>>[0];
   sortedBTreeDiff.default<string, Child, never>(
-    before,
-    after,
+    before as BTree,
+    after as BTree,
     (name) => {
       difference.removed.push(name);
     },

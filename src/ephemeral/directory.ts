@@ -21,7 +21,17 @@ export interface Child {
   readonly value: Uint8Array;
 }
 
-export type Tree = InstanceType<typeof sortedBTree.default<string, Child>>;
+/** What of a BTree is used. The package's own type means one thing to Node's resolution and another to a bundler's. */
+export interface Tree {
+  readonly size: number;
+  get(name: string): Child | undefined;
+  set(name: string, child: Child): boolean;
+  delete(name: string): boolean;
+  clone(): Tree;
+  entries(): IterableIterator<[string, Child]>;
+  toArray(): [string, Child][];
+  keysArray(): string[];
+}
 
 export const NO_VALUE = new Uint8Array(0);
 /** Without values there are but eight states: one object each, however many children. */
@@ -85,6 +95,7 @@ export class Directory {
   /** Of each child the keys below it. Sets, not counts: an event heard twice, or never, does no lasting harm. */
   readonly #below: Record<Source, Map<string, Set<string>>> = { keys: new Map(), dirs: new Map() };
   readonly #revision: Record<Source, number>;
+  #unnameable = 0;
 
   constructor(prefixes: Record<Source, string>, withValues: boolean, revisions: Record<Source, number>) {
     this.#prefix = { keys: prefixes.keys.length, dirs: prefixes.dirs.length };
@@ -107,9 +118,21 @@ export class Directory {
     return this.#apply(source, event.type, event.kv);
   }
 
+  /** How many keys of others that no path could name were met since this was last asked. */
+  takeUnnameable(): number {
+    const count = this.#unnameable;
+    this.#unnameable = 0;
+    return count;
+  }
+
   #apply(source: Source, type: WatchEvent['type'], kv: KeyValue): string | undefined {
-    const split = splitChild(kv.key.slice(this.#prefix[source]));
-    if (!split) return undefined;
+    const rest = kv.key.slice(this.#prefix[source]);
+    const split = splitChild(rest);
+    if (!split) {
+      // Below the root lie our own keys.
+      if (!rest.startsWith('_')) this.#unnameable += 1;
+      return undefined;
+    }
     const { name, below } = split;
     const before = this.tree.get(name);
     const parts: { -readonly [K in keyof Child]?: Child[K] } = { ...before };
@@ -126,10 +149,10 @@ export class Directory {
   /** Whether anything is left below the name. */
   #note(source: Source, name: string, below: string, type: WatchEvent['type']): boolean {
     const sets = this.#below[source];
-    let set = sets.get(name);
+    const set = sets.get(name);
     if (type === 'put') {
-      if (!set) sets.set(name, (set = new Set()));
-      set.add(below);
+      if (set) set.add(below);
+      else sets.set(name, new Set([below]));
       return true;
     }
     set?.delete(below);

@@ -23,17 +23,17 @@ import type {
   WatchOptions,
 } from './api.ts';
 import { DirectReader } from './direct-reader.ts';
-import type { Shared } from './shared.ts';
 import { internals } from './internals.ts';
-import { dirKey, directoryKeys, mirrorKeys } from './keys.ts';
-import { LiveDirectory } from './live-directory.ts';
+import { directoryKeys, dirKey, mirrorKeys } from './keys.ts';
 import { makeListing } from './listing.ts';
+import { LiveDirectory } from './live-directory.ts';
 import { LiveListingObservable } from './live-listing.ts';
 import { MirroredReader } from './mirror/mirrored-reader.ts';
 import { checkBoolean, checkHeartbeat, checkNames, checkNamespace, checkOneOf, checkSignal } from './options.ts';
 import { assertDirectory, readDirectory } from './read-directory.ts';
 import type { ReaderContext } from './reader.ts';
 import { OwnedKey } from './registration.ts';
+import type { Shared } from './shared.ts';
 
 /** A single call goes on trying to reach the store for so long (ms). */
 const CALL_BUDGET_MS = 10_000;
@@ -222,7 +222,9 @@ export class EphemeralOverStore implements Ephemeral {
         return () => {};
       }
       const onAbort = () =>
-        subscriber.error(new WatchStoppedError(`the list of ${path} was stopped by its signal`, { cause: signal?.reason }));
+        subscriber.error(
+          new WatchStoppedError(`the list of ${path} was stopped by its signal`, { cause: signal?.reason }),
+        );
       if (signal?.aborted) {
         onAbort();
         return () => {};

@@ -25,7 +25,12 @@ export interface DirectoryKeys {
 
 export function directoryKeys(namespace: string, path: string): DirectoryKeys {
   const added = dirKey(namespace, path);
-  return { self: path === '' ? undefined : namespace + path, children: `${namespace}${path}/`, added, addedBelow: `${added}/` };
+  return {
+    self: path === '' ? undefined : namespace + path,
+    children: `${namespace}${path}/`,
+    added,
+    addedBelow: `${added}/`,
+  };
 }
 
 export interface MirrorKeys {

@@ -112,7 +112,13 @@ export class LiveDirectory {
     const { path, withValues, telemetry } = this.#context;
     this.#currentTree = view.tree.clone();
     const listing = makeListing(
-      { path: path === '' ? '/' : path, tree: this.#currentTree, revision: view.revisions.keys, epoch: view.epoch, status },
+      {
+        path: path === '' ? '/' : path,
+        tree: this.#currentTree,
+        revision: view.revisions.keys,
+        epoch: view.epoch,
+        status,
+      },
       withValues,
     );
     this.#current = listing;

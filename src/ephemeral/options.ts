@@ -15,7 +15,15 @@ export interface ResolvedOptions {
   readonly logger: ClientOptions['logger'];
 }
 
-export const CLIENT_OPTION_NAMES = ['namespace', 'ttl', 'heartbeat', 'candidate', 'staleAfter', 'stats', 'logger'] as const;
+export const CLIENT_OPTION_NAMES = [
+  'namespace',
+  'ttl',
+  'heartbeat',
+  'candidate',
+  'staleAfter',
+  'stats',
+  'logger',
+] as const;
 
 export function resolveOptions(options: ClientOptions): ResolvedOptions {
   const { namespace = '', ttl = 10, heartbeat = 'lease', candidate = true, staleAfter = ttl, stats, logger } = options;
@@ -45,7 +53,9 @@ export function checkNames(what: string, options: unknown, names: readonly strin
   }
   const unknown = Object.keys(options).filter((name) => !names.includes(name));
   if (unknown.length === 0) return;
-  throw new InvalidOptionError(`${what} has no option ${unknown.map((name) => `"${name}"`).join(', ')}; it takes ${names.join(', ')}`);
+  throw new InvalidOptionError(
+    `${what} has no option ${unknown.map((name) => `"${name}"`).join(', ')}; it takes ${names.join(', ')}`,
+  );
 }
 
 export function checkBoolean(name: string, value: unknown): void {
@@ -56,7 +66,9 @@ export function checkBoolean(name: string, value: unknown): void {
 
 export function checkOneOf(name: string, value: unknown, allowed: readonly string[]): void {
   if (value === undefined || (typeof value === 'string' && allowed.includes(value))) return;
-  throw new InvalidOptionError(`${name} must be ${allowed.map((one) => `'${one}'`).join(' or ')}, got ${describe(value)}`);
+  throw new InvalidOptionError(
+    `${name} must be ${allowed.map((one) => `'${one}'`).join(' or ')}, got ${describe(value)}`,
+  );
 }
 
 export function checkHeartbeat(heartbeat: unknown): void {

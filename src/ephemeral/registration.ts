@@ -6,7 +6,7 @@ import {
   ClosedError,
   ConflictError,
   ConnectionError,
-  EphemeralError,
+  type EphemeralError,
   InvalidOptionError,
   PathExistsError,
   RevokedError,
@@ -395,7 +395,10 @@ export class OwnedKey implements Registration {
 
   /** The store refused a write, and nothing was written. */
   #failed(error: EphemeralError): void {
-    if (this.#isAwaited && !error.retryable) return this.#giveUp(error);
+    if (this.#isAwaited && !error.retryable) {
+      this.#giveUp(error);
+      return;
+    }
     if (!(error instanceof ValueTooLargeError)) {
       if (!error.retryable) this.#enter('lost', error);
       return;

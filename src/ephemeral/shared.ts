@@ -1,6 +1,6 @@
 import { BehaviorSubject, type Observable } from 'rxjs';
-import { Connection } from '../core/connection.ts';
 import type { Clock } from '../core/clock.ts';
+import { Connection } from '../core/connection.ts';
 import { ClosedError } from '../core/errors.ts';
 import { Session } from '../core/session.ts';
 import type { Store } from '../core/store.ts';

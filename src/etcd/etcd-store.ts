@@ -101,11 +101,13 @@ export class EtcdStore implements Store {
   }
 
   openWatch(observer: WatchObserver): WatchStream {
-    return this.#transport ? new EtcdWatchStream(this.#transport, observer) : new UnopenedStream(observer);
+    const transport = this.#usable;
+    return transport ? new EtcdWatchStream(transport, observer) : new UnopenedStream(observer, this.endpoint);
   }
 
   openKeepAlive(observer: KeepAliveObserver): KeepAliveStream {
-    return this.#transport ? new EtcdKeepAliveStream(this.#transport, observer) : new UnopenedStream(observer);
+    const transport = this.#usable;
+    return transport ? new EtcdKeepAliveStream(transport, observer) : new UnopenedStream(observer, this.endpoint);
   }
 
   close(): void {
@@ -130,23 +132,28 @@ export class EtcdStore implements Store {
     return dial(this.#options, choose, timeoutMs, signal);
   }
 
+  get #usable(): Transport | undefined {
+    return this.#transport?.lost ? undefined : this.#transport;
+  }
+
   #proven(): Transport {
-    if (this.#transport === undefined) throw notConnected();
-    return this.#transport;
+    const transport = this.#usable;
+    if (transport === undefined) throw notConnected(this.endpoint);
+    return transport;
   }
 }
 
-function notConnected(): ConnectionError {
-  return new ConnectionError('not connected to etcd');
+function notConnected(endpoint: string): ConnectionError {
+  return new ConnectionError(`not connected to ${endpoint}`);
 }
 
 /** Stands for a stream that cannot be opened for want of a connection: it only ends. */
 class UnopenedStream implements WatchStream, KeepAliveStream {
   #closed = false;
 
-  constructor(observer: { onEnd(error: Error): void }) {
+  constructor(observer: { onEnd(error: Error): void }, endpoint: string) {
     queueMicrotask(() => {
-      if (!this.#closed) observer.onEnd(notConnected());
+      if (!this.#closed) observer.onEnd(notConnected(endpoint));
     });
   }
 

@@ -97,6 +97,11 @@ const BY_TEXT: readonly (readonly [RegExp, Translation])[] = [
       }),
   ],
   [
+    /Request message serialization failure/,
+    (text, { endpoint }, cause) =>
+      new StoreError(`not a request that could be sent to ${endpoint}: ${text}`, { cause }),
+  ],
+  [
     /too many requests|leader changed|no leader|request timed out|request ignored|server stopped|learner/,
     (text, { endpoint }, cause) => new ConnectionError(`etcd at ${endpoint} cannot serve now: ${text}`, { cause }),
   ],

@@ -159,6 +159,11 @@ export class Transport {
     return this.#auth !== undefined;
   }
 
+  /** Whether its socket is gone. grpc-js would make another one; but who answers there has to be proven first. */
+  get lost(): boolean {
+    return this.#sockets?.lost ?? false;
+  }
+
   get closed(): boolean {
     return this.#closed;
   }
@@ -269,9 +274,8 @@ export class Transport {
     deadline: number,
   ): Promise<Response> {
     return new Promise((resolve, reject) => {
-      // grpc-js would connect again by itself; but who answers then has to be proven first.
-      if (this.#closed || this.#sockets?.lost) {
-        reject(new ConnectionError(`the connection to ${this.endpoint} is ${this.#closed ? 'closed' : 'lost'}`));
+      if (this.#closed) {
+        reject(new ConnectionError(`the connection to ${this.endpoint} is closed`));
         return;
       }
       const client = this.#clients[service];

@@ -75,7 +75,9 @@ export class Model {
     const keys = this.#log.last.keys;
     const succeeded = txn.compares.every((compare) => compareHolds(keys, compare));
     const ops = succeeded ? txn.success : failure;
-    for (const op of ops) this.#checkOp(op);
+    // In etcd's order: leases before revisions.
+    for (const op of ops) if (op.type === 'put') this.#checkLease(leaseOf(op));
+    for (const op of ops) if (op.type === 'range' && op.revision) this.#log.check(op.revision);
     const draft = new Draft(this.#log.last);
     const results = ops.map((op) => this.#apply(draft, op));
     this.#commit(draft);
@@ -148,11 +150,8 @@ export class Model {
     this.#term = FIRST_TERM + 1;
   }
 
-  #checkOp(op: Op): void {
-    if (op.type === 'range' && op.revision) this.#log.check(op.revision);
-    if (op.type === 'put' && leaseOf(op) !== '0' && !this.#leases.has(leaseOf(op))) {
-      throw new LeaseNotFoundError(`there is no lease ${leaseOf(op)} (any more)`);
-    }
+  #checkLease(id: string): void {
+    if (id !== '0' && !this.#leases.has(id)) throw new LeaseNotFoundError(`there is no lease ${id} (any more)`);
   }
 
   #apply(draft: Draft, op: Op): OpResult {

@@ -38,7 +38,7 @@ export class Transport implements Link {
   /** A stream; `onFailed` hears its end unless the client ends it itself. */
   openStream(onFailed: (error: ConnectionError) => void): Exchange {
     const exchange = this.#open('stream', onFailed);
-    if (!this.#proven && !this.crashed) queueMicrotask(() => exchange.fail('not connected'));
+    if (!this.#proven && !this.crashed) queueMicrotask(() => exchange.fail(this.#trouble));
     return exchange;
   }
 
@@ -127,6 +127,10 @@ export class Transport implements Link {
     });
   }
 
+  get #trouble(): string {
+    return this.closed ? 'closed' : 'not connected';
+  }
+
   #unusable(): ConnectionError {
     return new ConnectionError(`${this.endpoint}: ${this.closed ? 'closed' : 'not connected'}`, {
       retryable: !this.closed,
@@ -152,8 +156,7 @@ export class Transport implements Link {
 
   #open(kind: 'call' | 'stream', onFailed: (error: ConnectionError) => void): Exchange {
     const exchange = new Exchange(this, this.#connection, kind, onFailed);
-    if (this.closed) queueMicrotask(() => exchange.fail('closed'));
-    else if (!this.crashed) this.#connection.exchanges.add(exchange);
+    if (!this.crashed && !this.closed) this.#connection.exchanges.add(exchange);
     return exchange;
   }
 

@@ -43,15 +43,23 @@ export function checkTarget(target: Target): void {
   if ('key' in target && target.key === '') throw new StoreError('a key must not be empty');
 }
 
-/** A transaction may put a key once and not also delete it; to delete it twice is fine. */
+/**
+ * A transaction may put a key once and not also delete it; to delete it twice is fine. etcd does not see that a deletion of
+ * everything meets a put, so that goes through.
+ */
 function checkDuplicates(ops: readonly Op[]): void {
+  const deletes = ops.flatMap((op) => (op.type === 'delete' && !isEverything(op.target) ? [op.target] : []));
   const put = new Set<string>();
   for (const op of ops) {
     if (op.type !== 'put') continue;
-    const deleted = ops.some((other) => other.type === 'delete' && targetHas(other.target, op.key));
+    const deleted = deletes.some((target) => targetHas(target, op.key));
     if (deleted || put.has(op.key)) throw new StoreError(`a transaction writes the key ${op.key} twice`);
     put.add(op.key);
   }
+}
+
+function isEverything(target: Target): boolean {
+  return 'prefix' in target && target.prefix === '';
 }
 
 function checkSize(txn: Txn, ops: readonly Op[]): void {

@@ -57,6 +57,7 @@ const TABLE: readonly (readonly [number | undefined, string, string])[] = [
   [3, 'etcdserver: duplicate key given in txn request', 'STORE'],
   [3, 'etcdserver: too many operations in txn request', 'STORE'],
   [9, 'etcdserver: lease already exists', 'STORE'],
+  [13, 'Request message serialization failure: illegal value', 'STORE'],
   [12, 'unknown service etcdserverpb.KV', 'STORE'],
   [15, 'etcdserver: corrupt cluster', 'STORE'],
 ];

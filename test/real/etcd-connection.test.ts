@@ -64,6 +64,24 @@ test('two stores to one endpoint do not share a connection', async (t) => {
   t.is(proxy.open, 2);
 });
 
+test('a store that shares its socket by the wish of the user takes only its own streams with it', async (t) => {
+  const etcd = await ownEtcd(t);
+  const options = { hosts: etcd.endpoint, grpcOptions: { 'grpc.use_local_subchannel_pool': 0 } };
+  const [leaving, staying] = [await connected(t, options), await connected(t, options)];
+  await busy(leaving);
+  const { watch } = await busy(staying);
+  t.is(connectionsTo(etcd.clientPort), 1);
+  const watchers = async () => {
+    const metrics = await (await fetch(`${etcd.endpoint}/metrics`)).text();
+    return Number(/^etcd_debugging_mvcc_watcher_total (\d+)/m.exec(metrics)?.[1]);
+  };
+  t.is(await watchers(), 2);
+  leaving.close();
+  await until(async () => (await watchers()) === 1, 'the watch of the store that left to be ended');
+  await put(staying, '/k');
+  await watch.untilEvents(1, 1);
+});
+
 test('50 reconnects leave one socket, and no call back from any of them', async (t) => {
   const etcd = await ownEtcd(t);
   const store = await connected(t, { hosts: etcd.endpoint });
@@ -167,6 +185,11 @@ test('a cut connection ends each stream once; a watch resumes after its last eve
   proxy.cut();
   t.true((await watch.untilEnd()) instanceof ConnectionError);
   await keepAlive.untilEnd();
+  await t.throwsAsync(store.range(ANY, CALL), { instanceOf: ConnectionError, message: /not connected/ });
+  const unopened = new WatchRecorder();
+  store.openWatch(unopened);
+  await unopened.untilEnd();
+  t.is(proxy.accepted, 1, 'only connect() connects');
   const missed = [await put(direct, '/2'), await put(direct, '/3')];
   await store.connect(CALL);
   const resumed = new WatchRecorder();

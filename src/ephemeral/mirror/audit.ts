@@ -121,9 +121,7 @@ export class MirrorAudit {
     const { connection, mirror, telemetry } = this.#context;
     const answer = await connection.txn(
       {
-        compares: [
-          { target: { key: incumbent.key }, field: 'create', op: '=', operand: incumbent.createRevision },
-        ],
+        compares: [{ target: { key: incumbent.key }, field: 'create', op: '=', operand: incumbent.createRevision }],
         success: [{ type: 'delete', target: { key: incumbent.key } }],
       },
       { signal },

@@ -205,5 +205,8 @@ class Part {
 const OP_OVERHEAD_BYTES = 16;
 
 function bytesOf(ops: readonly Op[]): number {
-  return ops.reduce((sum, op) => sum + OP_OVERHEAD_BYTES + (op.type === 'put' ? op.key.length + op.value.length : 0), 0);
+  return ops.reduce(
+    (sum, op) => sum + OP_OVERHEAD_BYTES + (op.type === 'put' ? op.key.length + op.value.length : 0),
+    0,
+  );
 }

@@ -1,9 +1,9 @@
 import { Election } from '../../core/election.ts';
 import type { EphemeralError } from '../../core/errors.ts';
 import type { Session } from '../../core/session.ts';
+import type { MirrorKeys } from '../keys.ts';
 import type { ReaderContext } from '../reader.ts';
 import { MirrorAudit } from './audit.ts';
-import type { MirrorKeys } from '../keys.ts';
 import type { Replica } from './marker.ts';
 import { MirrorMaster } from './master.ts';
 

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { type Child, makeChild, NO_VALUE, setChild, type Source, type Tree } from '../directory.ts';
+import { type Child, makeChild, NO_VALUE, type Source, setChild, type Tree } from '../directory.ts';
 
 /**
  * Pure: the marker of a mirror, one key whose versions tell watchers what became of a directory.

@@ -97,7 +97,10 @@ export class MirrorMaster {
   /** Goes on where the marker that stands ends, so that what a dead master left untold is told; else begins anew. */
   async #takeOver(): Promise<void> {
     const { connection, mirror } = this.#context;
-    const answer = await connection.range({ type: 'range', target: { key: mirror.marker } }, { signal: this.#stop.signal });
+    const answer = await connection.range(
+      { type: 'range', target: { key: mirror.marker } },
+      { signal: this.#stop.signal },
+    );
     const stored = answer.kvs[0];
     const marker = stored && decodeMarker(stored.value);
     this.#markerRevision = stored?.modRevision ?? 0;
@@ -125,10 +128,20 @@ export class MirrorMaster {
     const options = { keysOnly: !this.#context.withValues, signal: this.#stop.signal };
     const { link } = connection;
     try {
-      const atKeys = await readSnapshot(connection, [{ prefix: keys.children }], { ...options, revision: revisions.keys });
-      const atDirs = await readSnapshot(connection, [{ prefix: keys.addedBelow }], { ...options, revision: revisions.dirs });
+      const atKeys = await readSnapshot(connection, [{ prefix: keys.children }], {
+        ...options,
+        revision: revisions.keys,
+      });
+      const atDirs = await readSnapshot(connection, [{ prefix: keys.addedBelow }], {
+        ...options,
+        revision: revisions.dirs,
+      });
       if (atKeys.epoch !== atDirs.epoch || atKeys.epoch !== link?.epoch) return undefined;
-      return { directory: this.#load(revisions, atKeys.targets[0], atDirs.targets[0]), epoch: atKeys.epoch, isTold: true };
+      return {
+        directory: this.#load(revisions, atKeys.targets[0], atDirs.targets[0]),
+        epoch: atKeys.epoch,
+        isTold: true,
+      };
     } catch (error) {
       if (!(error instanceof CompactedError)) throw error;
       return undefined;
@@ -314,9 +327,7 @@ export class MirrorMaster {
     try {
       await this.#context.connection.txn(
         {
-          compares: [
-            { target: { key: this.#lock.key }, field: 'create', op: '=', operand: this.#lock.createRevision },
-          ],
+          compares: [{ target: { key: this.#lock.key }, field: 'create', op: '=', operand: this.#lock.createRevision }],
           success: [{ type: 'delete', target: { key: this.#context.mirror.marker } }],
         },
         { signal: this.#stop.signal },

@@ -18,7 +18,8 @@ export function compareShadow(
     const name = isDirectory ? suffix.slice(0, -1) : suffix;
     const child = tree.get(name);
     const stands = isDirectory ? child?.below || child?.added : child?.key;
-    if (!stands || (withValues && !isDirectory && Buffer.compare(kv.value, child?.value ?? kv.value) !== 0)) wrong.add(name);
+    if (!stands || (withValues && !isDirectory && Buffer.compare(kv.value, child?.value ?? kv.value) !== 0))
+      wrong.add(name);
   }
   for (const [name, child] of tree.entries()) {
     if (child.key && !held.has(name)) wrong.add(name);
