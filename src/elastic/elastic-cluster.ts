@@ -185,6 +185,8 @@ export class ElasticCluster implements AsyncDisposable {
     const keys = this.#agent?.coordination?.keys;
     const settled = keys !== undefined && this.#state === 'running' && isSettled(keys, this.#config.hostname, this.#role);
     void this.#flag?.set(settled);
+    // Told from elsewhere, with `ephemeral elastic leave`.
+    if (this.#state === 'running' && keys?.leaving.includes(this.#config.hostname)) void this.leave();
     this.#status.next(this.#describe());
   }
 

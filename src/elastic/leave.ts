@@ -32,7 +32,7 @@ export async function leaveCluster(agent: HostAgent, signal: AbortSignal): Promi
   return 'left';
 }
 
-/** Alone in the cluster, and nobody there to take over. */
+/** The only voter, and nobody there to take over: a learner without its agent cannot promote itself. */
 async function isLast(agent: HostAgent): Promise<boolean> {
   const { coordination, config, holds } = agent;
   const keys = coordination?.keys;
@@ -42,7 +42,8 @@ async function isLast(agent: HostAgent): Promise<boolean> {
   const answer = await askMembers(agent.admin, [coordination.shared.connection.store.endpoint], coordination.clusterId).catch(
     (error: unknown) => void log('%s', messageOf(error)),
   );
-  return answer?.members.length === 1 && answer.members[0]?.id === holds;
+  const voters = answer?.members.filter((member) => !member.isLearner) ?? [];
+  return voters.length === 1 && voters[0]?.id === holds;
 }
 
 function whatFor({ coordination, config }: HostAgent): string {

@@ -36,6 +36,8 @@ export interface ElasticKeys {
   /** Client URLs by host, of members that answer linearizable reads. */
   readonly endpoints: ReadonlyMap<string, readonly string[]>;
   readonly converged: readonly string[];
+  /** The lease of each host's agent, by host. */
+  readonly leases: ReadonlyMap<string, string>;
   readonly change: Change | undefined;
   readonly changeRevision: number;
   readonly plan: PublishedPlan | undefined;
@@ -58,6 +60,7 @@ export function decodeKeys(namespace: string, kvs: readonly KeyValue[]): Elastic
     nominations: below(KEYS.nominated).flatMap(({ kv }) => parse<Nomination>(kv, ['host', 'memberId', 'initialCluster']) ?? []),
     leaving: below(KEYS.leaving).map(({ name }) => name),
     endpoints: new Map(below(KEYS.endpoints).map(({ name, kv }) => [name, (textOf(kv) ?? '').split(',').filter(Boolean)])),
+    leases: new Map(below(KEYS.volunteer).map(({ name, kv }) => [name, kv.lease])),
     converged: below(KEYS.converged).map(({ name }) => name),
     change: parse<Change>(change, ['generation', 'kind', 'phase', 'host', 'peerUrls']),
     changeRevision: change?.modRevision ?? 0,

@@ -52,6 +52,11 @@ export interface Peek {
   readonly kvs: readonly KeyValue[];
 }
 
+export interface LeaseTime {
+  readonly leftS: number;
+  readonly grantedS: number;
+}
+
 export type AlarmName = 'NOSPACE' | 'CORRUPT';
 
 export interface Alarm {
@@ -151,6 +156,12 @@ export class ClusterAdmin {
     await this.#call(leaderUrl, 'Maintenance', 'moveLeader', { targetID: to }, timeoutMs);
   }
 
+  /** Seconds a lease has left, and was granted for; `undefined` when there is none. */
+  async leaseTime(url: string, id: string, timeoutMs: number): Promise<LeaseTime | undefined> {
+    const answer = await this.#call<{ TTL: string; grantedTTL: string }>(url, 'Lease', 'leaseTimeToLive', { ID: id }, timeoutMs);
+    return Number(answer.TTL) < 0 ? undefined : { leftS: Number(answer.TTL), grantedS: Number(answer.grantedTTL) };
+  }
+
   async alarms(url: string, timeoutMs: number): Promise<readonly Alarm[]> {
     const request = { action: AlarmAction.Get, memberID: '0', alarm: AlarmType.None };
     const raw = await this.#call<{ alarms: { memberID: string; alarm: string | number }[] }>(
@@ -218,7 +229,7 @@ export class ClusterAdmin {
 
   async #call<Response>(
     url: string,
-    service: 'KV' | 'Cluster' | 'Maintenance',
+    service: 'KV' | 'Lease' | 'Cluster' | 'Maintenance',
     method: string,
     request: object,
     timeoutMs: number,
