@@ -47,6 +47,8 @@ export class MemberKeeper {
   #role: 'client' | 'learner' | 'voter' = 'client';
   #problem: string | undefined;
   #failures = 0;
+  /** Members that were removed: the order to run one may be cleared a moment later. */
+  readonly #former = new Set<string>();
   #isBusy = false;
   #isAgain = false;
   #isClosed = false;
@@ -114,7 +116,8 @@ export class MemberKeeper {
     const { keys } = coordination;
     if (!keys || !this.#volunteer) return;
     const order = keys.nominations.find((one) => one.host === config.hostname && one.incarnation === incarnation);
-    if (order && order.memberId !== this.holds && !server.isRunning) await this.#join(order);
+    const isDue = order !== undefined && order.memberId !== this.holds && !this.#former.has(order.memberId);
+    if (isDue && !server.isRunning) await this.#join(order);
     const memberId = this.holds;
     if (memberId === undefined) return;
     const { change } = keys;
@@ -192,6 +195,7 @@ export class MemberKeeper {
     const memberId = this.holds;
     if (memberId === undefined) return;
     config.logger.info(`member ${memberId} was removed: its data is kept as removed-${memberId}`);
+    this.#former.add(memberId);
     folder.archive(memberId);
     state.update({ memberId: undefined, initialCluster: undefined });
     this.#failures = 0;

@@ -1,4 +1,5 @@
-import { Command, Option } from 'commander';
+import { hostname } from 'node:os';
+import { type Command, Option } from 'commander';
 import type { Context } from '../context.ts';
 import { type GlobalFlags, parseList, parsePositiveSeconds } from '../options.ts';
 import { collect, parseCount } from './flags.ts';
@@ -62,9 +63,11 @@ function addRemoteCommands(elastic: Command, context: Context, exitWith: Exit): 
     .description('say how many voters there should be, from 1 to 99')
     .action(async (size: string, _: unknown, command: Command) => exitWith(await resize(context, flagsOf(command), size)));
   elastic
-    .command('leave <host>')
-    .description('remove a host for good, whether or not it runs')
-    .action(async (host: string, _: unknown, command: Command) => exitWith(await leave(context, flagsOf(command), host)));
+    .command('leave [host]')
+    .description('remove a host for good, whether or not it runs (default: this one)')
+    .action(async (host: string | undefined, _: unknown, command: Command) => {
+      exitWith(await leave(context, flagsOf(command), host ?? hostname()));
+    });
   elastic
     .command('backup [folder]')
     .description('write a snapshot into a folder (default: the working directory)')
