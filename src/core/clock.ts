@@ -16,6 +16,8 @@ export interface Timer {
 
 /** How far the system's uptime may be ahead of the monotonic clock by rounding alone: it is given in whole seconds. */
 const UPTIME_GRAIN_MS = 1_000;
+/** The uptime is looked at this often: after a suspend, time is at most so much behind. */
+const UPTIME_LOOK_MS = 20;
 
 /** The longest delay that a timer of Node's takes (2^31 - 1 ms); beyond it, it would fire at once. A ttl may be longer. */
 const MAX_TIMER_MS = 2_147_483_647;
@@ -28,11 +30,15 @@ export function systemClock(): Clock {
   const bootMs = uptime() * 1_000;
   const startMs = performance.now();
   let suspendedMs = 0;
+  let nextLookMs = 0;
   return {
     now() {
       const monotonicMs = performance.now() - startMs;
-      const behindMs = uptime() * 1_000 - bootMs - monotonicMs - UPTIME_GRAIN_MS;
-      if (behindMs > suspendedMs) suspendedMs = behindMs;
+      // Node reads a file for it, so not on every call.
+      if (monotonicMs >= nextLookMs) {
+        nextLookMs = monotonicMs + UPTIME_LOOK_MS;
+        suspendedMs = Math.max(suspendedMs, uptime() * 1_000 - bootMs - monotonicMs - UPTIME_GRAIN_MS);
+      }
       return monotonicMs + suspendedMs;
     },
     setTimeout(callback, ms) {

@@ -130,3 +130,20 @@ export function toEphemeralError(error: unknown): EphemeralError {
   if (error instanceof EphemeralError) return error;
   return new StoreError(error instanceof Error ? error.message : String(error), { cause: error });
 }
+
+/** What the store's adapter says, which knows the endpoint and what to do, but not the path that a call was about. */
+const FROM_THE_STORE = [
+  ConnectionError,
+  PermissionDeniedError,
+  UnauthenticatedError,
+  ValueTooLargeError,
+  NoSpaceError,
+  StoreError,
+] as const;
+
+/** The same error, with its subject in front of the message where the message does not name it. */
+export function concerning(subject: string, error: EphemeralError): EphemeralError {
+  const Kind = FROM_THE_STORE.find((kind) => error instanceof kind);
+  if (!Kind || error.message.includes(subject)) return error;
+  return new Kind(`${subject}: ${error.message}`, { cause: error.cause ?? error, retryable: error.retryable });
+}

@@ -34,7 +34,6 @@ export class Fence {
   readonly #key: string;
   readonly #leaseId: string;
   #value = 0;
-  #epoch = 0;
   #nonce = 0;
   #raising: Promise<void> | undefined;
 
@@ -90,20 +89,13 @@ export class Fence {
     return this.#raising;
   }
 
-  /** A new epoch: revisions may have fallen, and whatever was under way to the former store is void. */
-  restart(): void {
-    this.#epoch += 1;
-    this.#value = 0;
-  }
-
   async #raise(): Promise<void> {
     this.#nonce += 1;
-    const epoch = this.#epoch;
     const answer = await this.#connection.txn({
       compares: [],
       success: [{ type: 'put', key: this.#key, value: String(this.#nonce), lease: this.#leaseId }],
     });
-    if (epoch === this.#epoch) this.#value = Math.max(this.#value, answer.header.revision);
+    this.#value = Math.max(this.#value, answer.header.revision);
   }
 
   #check(used: number, stored: number | undefined): void {

@@ -10,8 +10,11 @@ import type { Lease, Txn, TxnResult } from './store.ts';
 
 const log = debugLog('session');
 
-/** Own keys are verified this often (part of the ttl): between two answers an outage of half a ttl may lie, and none is older than one. */
-const VERIFY_FRACTION = 0.5;
+/**
+ * Own keys are verified this often (part of the ttl). When an outage of half a ttl begins, the last answer is a quarter old at most,
+ * and a quarter is left to reconnect in before it is too old.
+ */
+const VERIFY_FRACTION = 0.25;
 /** The ceiling keeps a registration's return within a second of the store's. */
 const GRANT_BACKOFF: BackoffPolicy = { firstMs: 50, maxMs: 1_000 };
 /** A key on a lease older than the last so many has long expired. */
@@ -51,6 +54,8 @@ export class Session {
   readonly #options: SessionOptions;
   #formerLeases: string[] = [];
   #lease: Lease | undefined;
+  /** Of the time before a restore, not revoked yet. */
+  #renouncedLease: string | undefined;
   #fence: Fence | undefined;
   #keepAlive: KeepAlive | undefined;
   #isStarted = false;
@@ -117,14 +122,26 @@ export class Session {
     }
   }
 
-  /** Resolves when no write made under this value of the fence can take effect any more. */
+  /**
+   * Resolves when no write made under this value of the fence can take effect any more: never before, as whoever waits goes by
+   * that. A store that cannot take the fence now (it is full, say) is asked again.
+   */
   async settle(used: number): Promise<void> {
-    const lease = this.#lease;
-    try {
-      await this.#fence?.settle(used);
-    } catch (error) {
-      if (!(error instanceof LeaseNotFoundError)) throw error;
-      if (this.#lease === lease && this.#keepAlive) this.#lose(leaseGone());
+    const fence = this.#fence;
+    const { clock, closing } = this.connection;
+    for (let failures = 1; fence && fence === this.#fence; failures += 1) {
+      try {
+        await fence.settle(used);
+        return;
+      } catch (error) {
+        if (closing.aborted) throw error;
+        if (error instanceof LeaseNotFoundError) {
+          if (this.#fence === fence && this.#keepAlive) this.#lose(leaseGone());
+          return;
+        }
+        log('the fence could not be raised: %s', messageOf(error));
+        await sleep(clock, backoffMs(GRANT_BACKOFF, failures, clock.random()), closing);
+      }
     }
   }
 
@@ -151,6 +168,7 @@ export class Session {
     for (let failures = 1; !this.#isClosed && !closing.aborted; failures += 1) {
       try {
         const link = await this.connection.whenUp(closing);
+        await this.#revokeRenounced();
         const renewedAtMs = (await this.#resume(link)) ?? (await this.#grant());
         if (this.#begin(renewedAtMs)) return;
       } catch (error) {
@@ -223,9 +241,28 @@ export class Session {
   #onLink(link: Link): void {
     if (link.epoch !== this.#epoch) {
       this.#epoch = link.epoch;
-      this.#fence?.restart();
+      this.#renounceLease();
     }
     if (this.#keepAlive) void this.#verify();
+  }
+
+  /**
+   * The store was restored. If it has our lease, then with the keys that hung on it once, also those that we have removed since: all
+   * of it goes, and what is wanted now is made anew.
+   */
+  #renounceLease(): void {
+    if (!this.#lease) return;
+    this.#renouncedLease = this.#lease.id;
+    if (this.#keepAlive) this.#lose(new RevokedError('the store was restored to another state'));
+    else this.#forgetLease();
+  }
+
+  async #revokeRenounced(): Promise<void> {
+    const id = this.#renouncedLease;
+    if (id === undefined) return;
+    const { callOptions } = this.connection;
+    await this.connection.attempt((store) => store.leaseRevoke(id, callOptions));
+    if (this.#renouncedLease === id) this.#renouncedLease = undefined;
   }
 
   #armUnverified(sinceMs: number): void {

@@ -46,6 +46,7 @@ export class DirectReader implements Reader {
     const directory = new Directory({ keys: keys.children, dirs: keys.addedBelow }, withValues, now);
     directory.load('keys', children);
     directory.load('dirs', dirs);
+    this.#context.telemetry.count('list.invalidKeys', directory.takeUnnameable());
     this.#directory = directory;
     this.#epoch = epoch;
     this.#events.onRead({ isAdded: added.length > 0, isKey: keys.self !== undefined && self.length > 0 });
@@ -59,6 +60,7 @@ export class DirectReader implements Reader {
     for (const event of batch) {
       if (directory.apply(target === 0 ? 'keys' : 'dirs', event) !== undefined) changed = true;
     }
+    this.#context.telemetry.count('list.invalidKeys', directory.takeUnnameable());
     if (changed) this.#events.onChanged();
   }
 }

@@ -58,6 +58,12 @@ export function makeChild(parts: Partial<Child>): Child | undefined {
   return created === 0 && value.length === 0 ? PLAIN[bits] : { key, below, added, created, value };
 }
 
+/** The child without a value of these parts: bit 0 for a key, bit 1 for keys below. */
+export function plainChild(bits: number, added: boolean): Child | undefined {
+  const index = added ? bits | 4 : bits;
+  return index === 0 ? undefined : PLAIN[index];
+}
+
 export function sameChild(a: Child | undefined, b: Child | undefined): boolean {
   if (a === b) return true;
   if (!a || !b) return false;
@@ -76,10 +82,10 @@ export function sameTree(a: Tree, b: Tree): boolean {
   return true;
 }
 
-/** Puts or takes off a child; true when that changed anything. */
-export function setChild(tree: Tree, name: string, child: Child | undefined): boolean {
-  if (sameChild(tree.get(name), child)) return false;
-  if (child) tree.set(name, child);
+/** Puts a child in place of what the tree has under its name, or takes it off; true when that changed anything. */
+export function putChild(tree: Tree, name: string, before: Child | undefined, after: Child | undefined): boolean {
+  if (sameChild(before, after)) return false;
+  if (after) tree.set(name, after);
   else tree.delete(name);
   return true;
 }
@@ -143,7 +149,7 @@ export class Directory {
       parts.key = true;
       if (this.#withValues) Object.assign(parts, { created: kv.createRevision, value: kv.value });
     }
-    return setChild(this.tree, name, makeChild(parts)) ? name : undefined;
+    return putChild(this.tree, name, before, makeChild(parts)) ? name : undefined;
   }
 
   /** Whether anything is left below the name. */

@@ -1,7 +1,9 @@
 import type { Observable } from 'rxjs';
 import { abortable } from '../core/abortable.ts';
 import {
+  concerning,
   DirectoryNotEmptyError,
+  EphemeralError,
   InvalidOptionError,
   IsDirectoryError,
   PathExistsError,
@@ -68,7 +70,7 @@ export class EphemeralOverStore implements Ephemeral {
     const parsed = parsePath(path);
     const key = dirKey(this.#namespace, parsed);
     const nonce = this.#nonce();
-    await this.#call('addDir', options, async (retry) => {
+    await this.#call('addDir', parsed, options, async (retry) => {
       const answer = await this.#shared.connection.txn(
         {
           compares: [{ target: { key }, field: 'create', op: '=', operand: 0 }],
@@ -90,7 +92,7 @@ export class EphemeralOverStore implements Ephemeral {
     checkNames('removeDir', options, ['signal']);
     const parsed = parsePath(path);
     const keys = directoryKeys(this.#namespace, parsed);
-    await this.#call('removeDir', options, async (retry) => {
+    await this.#call('removeDir', parsed, options, async (retry) => {
       let attempts = 0;
       const answer = await this.#shared.connection.retrying((store) => {
         attempts += 1;
@@ -123,9 +125,9 @@ export class EphemeralOverStore implements Ephemeral {
     checkSignal('until', options.until);
     if (typeof value !== 'string') throw new InvalidOptionError(`the value of ${String(path)} must be text`);
     const parsed = parsePath(path);
-    return this.#call('addKey', options, async () => {
+    return this.#call('addKey', parsed, options, async () => {
       options.until?.throwIfAborted();
-      const registration = await this.#register(parsed, value, options);
+      const registration = this.#register(parsed, value, options);
       if (options.wait === false) return registration;
       try {
         await abortable(registration.whenRegistered(), options.signal);
@@ -149,7 +151,7 @@ export class EphemeralOverStore implements Ephemeral {
     checkNames('get', options, ['signal']);
     const parsed = parsePath(path);
     const keys = directoryKeys(this.#namespace, parsed);
-    return this.#call('get', options, async (retry) => {
+    return this.#call('get', parsed, options, async (retry) => {
       const answer = await this.#shared.connection.txn(
         {
           compares: [],
@@ -180,13 +182,20 @@ export class EphemeralOverStore implements Ephemeral {
   /** Times, counts and bounds one call; a rejection of the signal's is passed as it is. */
   async #call<T>(
     name: string,
+    path: string,
     options: CallOptions,
     run: (retry: { signal: AbortSignal | undefined; budgetMs: number }) => Promise<T>,
   ): Promise<T> {
     checkSignal('signal', options.signal);
     this.#shared.assertOpen();
     options.signal?.throwIfAborted();
-    return this.#shared.telemetry.operation(name, () => run({ signal: options.signal, budgetMs: CALL_BUDGET_MS }));
+    try {
+      return await this.#shared.telemetry.operation(name, () =>
+        run({ signal: options.signal, budgetMs: CALL_BUDGET_MS }),
+      );
+    } catch (error) {
+      throw error instanceof EphemeralError ? concerning(path, error) : error;
+    }
   }
 
   async #listOnce(path: string, options: ListOptions): Promise<Listing> {
@@ -196,7 +205,7 @@ export class EphemeralOverStore implements Ephemeral {
     const parsed = parsePath(path, 'root allowed');
     const values = options.values === true;
     const keys = directoryKeys(this.#namespace, parsed);
-    return this.#call('list', options, async (retry) => {
+    return this.#call('list', parsed || '/', options, async (retry) => {
       const read = await readDirectory(this.#shared.connection, keys, undefined, values, retry);
       assertDirectory(parsed, read);
       const { revision, epoch, directory } = read;
@@ -268,16 +277,13 @@ export class EphemeralOverStore implements Ephemeral {
     return made;
   }
 
-  async #register(path: string, value: string, options: AddKeyOptions): Promise<OwnedKey> {
+  #register(path: string, value: string, options: AddKeyOptions): OwnedKey {
     const { registrations, session, hub, telemetry } = this.#shared;
     const key = this.#namespace + path;
     const present = registrations.get(key);
     if (present && !present.isRemoving) {
       throw new PathExistsError(`${path} is registered by this client already: update that registration, or remove it`);
     }
-    if (present) await abortable(present.remove(), options.signal);
-    this.#shared.assertOpen();
-    if (registrations.has(key)) return this.#register(path, value, options);
     this.#shared.startSession();
     const { until } = options;
     const onUntil = () => void registration.remove();
@@ -297,6 +303,7 @@ export class EphemeralOverStore implements Ephemeral {
         value,
         heartbeat: options.heartbeat ?? this.#shared.options.heartbeat,
         isAwaited: options.wait !== false,
+        after: present,
       },
     );
     registrations.set(key, registration);

@@ -7,7 +7,7 @@ import type { CallOptions, Ephemeral } from './api.ts';
 import { Directory, type Tree } from './directory.ts';
 import { type Internals, internals } from './internals.ts';
 import { directoryKeys, type MirrorKind, mirrorKeys } from './keys.ts';
-import { decodeMarker } from './mirror/marker.ts';
+import { decodeMarker, touchedCount } from './mirror/marker.ts';
 
 /** What is stored about a path, all of it read at one revision. A path may be a key and a directory at once. */
 export interface PathStat {
@@ -178,7 +178,7 @@ function mirrorStat(
   return {
     kind,
     marker,
-    told: told && { ...told.keys, touched: told.keys.touched.length, lock: told.lock },
+    told: told && { ...told.keys, touched: touchedCount(told), lock: told.lock },
     master: oldest && { lock: oldest.key, lease: oldest.lease, created: oldest.createRevision },
     contenders: locks.length,
     missing: [...wanted].filter((name) => !held.has(name)).length,

@@ -1,4 +1,4 @@
-import { ClosedError, type EphemeralError } from '../core/errors.ts';
+import { ClosedError, concerning, type EphemeralError } from '../core/errors.ts';
 import type { Listing } from './api.ts';
 import { sameTree, type Tree } from './directory.ts';
 import { makeListing } from './listing.ts';
@@ -128,7 +128,8 @@ export class LiveDirectory {
     }
   }
 
-  #fail(error: EphemeralError): void {
+  #fail(refusal: EphemeralError): void {
+    const error = concerning(this.#context.path || '/', refusal);
     const subscribers = [...this.#subscribers];
     this.#subscribers.clear();
     for (const subscriber of subscribers) subscriber.error(error);

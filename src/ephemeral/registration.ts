@@ -1,4 +1,4 @@
-import { BehaviorSubject, type Observable } from 'rxjs';
+import type { Observable } from 'rxjs';
 import { abortable } from '../core/abortable.ts';
 import { backoffMs } from '../core/backoff.ts';
 import { sleep, type Timer } from '../core/clock.ts';
@@ -6,6 +6,7 @@ import {
   ClosedError,
   ConflictError,
   ConnectionError,
+  concerning,
   type EphemeralError,
   InvalidOptionError,
   PathExistsError,
@@ -19,6 +20,7 @@ import { type Session, SessionLostError } from '../core/session.ts';
 import { firstKey } from '../core/store.ts';
 import type { WatchHub } from '../core/watch-hub.ts';
 import type { CallOptions, Heartbeat, Registration, RegistrationState } from './api.ts';
+import { CurrentState } from './current-state.ts';
 import { type Held, judge, patienceMs, unchangedSince } from './ownership.ts';
 import type { Telemetry } from './stats.ts';
 
@@ -44,6 +46,8 @@ export interface OwnedKeyOptions {
   readonly heartbeat: Heartbeat;
   /** Report a refusal instead of trying on: somebody waits for the first registration. */
   readonly isAwaited: boolean;
+  /** The registration of before under this key, which is being removed: until it is gone, nothing is written. */
+  readonly after: OwnedKey | undefined;
 }
 
 interface Waiter {
@@ -61,7 +65,7 @@ export class OwnedKey implements Registration {
   readonly #key: string;
   readonly #heartbeat: Heartbeat;
   readonly #context: RegistrationContext;
-  readonly #state = new BehaviorSubject<RegistrationState>('registering');
+  readonly #state = new CurrentState<RegistrationState>('registering');
   readonly #off: readonly (() => void)[];
   readonly #gone = new AbortController();
   readonly #waiters = new Set<Waiter>();
@@ -72,13 +76,17 @@ export class OwnedKey implements Registration {
   #needsWrite = true;
   #isAwaited: boolean;
   #isRunning = false;
+  #isItsTurn = true;
   #isRemoving = false;
+  /** Why it is over, for whoever asks after its end. */
+  #ending: EphemeralError | undefined;
   #mayBeStored = false;
   /** Ends the wait for another owner's key to go. */
   #stopWaiting: (() => void) | undefined;
   #patienceEndsMs: number | undefined;
   #beat: Timer | undefined;
-  #isBeatDue = false;
+  /** A put heartbeat is due: the key is to have a later mod revision than this. */
+  #beatAfter: number | undefined;
 
   constructor(context: RegistrationContext, options: OwnedKeyOptions) {
     this.path = options.path;
@@ -95,6 +103,7 @@ export class OwnedKey implements Registration {
       session.unverified.add(() => this.#onUnverified()),
       session.refused.add((error) => this.#refused(error)),
     ];
+    if (options.after) this.#awaitEndOf(options.after);
     this.#kick();
   }
 
@@ -107,7 +116,7 @@ export class OwnedKey implements Registration {
   }
 
   get state$(): Observable<RegistrationState> {
-    return this.#state.asObservable();
+    return this.#state.changes$;
   }
 
   get error(): EphemeralError | undefined {
@@ -141,7 +150,7 @@ export class OwnedKey implements Registration {
       this.#stopWaiting?.();
       this.#beat?.clear();
       this.#enter('removed', undefined);
-      this.#settleWaiters(new ClosedError(`${this.path} was removed before the store had its value`));
+      this.#settleAll(new ClosedError(`${this.path} was removed before the store had its value`));
       this.#kick();
     }
     const { session } = this.#context;
@@ -166,15 +175,32 @@ export class OwnedKey implements Registration {
     this.#isRemoving = true;
     this.#stopWaiting?.();
     this.#enter('removed', undefined);
-    this.#settleWaiters(new ClosedError('the client was closed'));
+    this.#settleAll(new ClosedError('the client was closed'));
     this.#end();
+  }
+
+  #awaitEndOf(before: OwnedKey): void {
+    if (before.#gone.signal.aborted) return;
+    this.#isItsTurn = false;
+    const onGone = () => {
+      this.#isItsTurn = true;
+      this.#kick();
+    };
+    before.#gone.signal.addEventListener('abort', onGone, { once: true });
   }
 
   #whenConfirmed(version: number): Promise<void> {
     return new Promise((resolve, reject) => {
       if ((this.#confirmed?.version ?? 0) >= version) resolve();
+      else if (this.#ending) reject(this.#ending);
       else this.#waiters.add({ version, resolve, reject });
     });
+  }
+
+  /** Nobody is to wait from here on, nor those who come later. */
+  #settleAll(error: EphemeralError): void {
+    this.#ending ??= error;
+    this.#settleWaiters(error);
   }
 
   #settleWaiters(error: EphemeralError, onlyVersion?: number): void {
@@ -231,7 +257,8 @@ export class OwnedKey implements Registration {
     this.#lose(new ConnectionError(`${connection.store.endpoint} has not confirmed ${this.path} for a whole ttl`));
   }
 
-  #refused(error: EphemeralError): void {
+  #refused(refusal: EphemeralError): void {
+    const error = concerning(this.path, refusal);
     if (this.#isAwaited) this.#giveUp(error);
     else if (!this.#isRemoving) this.#enter('lost', error);
   }
@@ -239,7 +266,7 @@ export class OwnedKey implements Registration {
   /** The first registration cannot be had: whoever waits for it is told, and nothing is left behind. */
   #giveUp(error: EphemeralError): void {
     this.#isAwaited = false;
-    this.#settleWaiters(error);
+    this.#settleAll(error);
     void this.remove();
   }
 
@@ -254,7 +281,8 @@ export class OwnedKey implements Registration {
   }
 
   #hasWork(): boolean {
-    if (this.#gone.signal.aborted || this.#context.session.connection.closing.aborted) return false;
+    if (!this.#isItsTurn || this.#gone.signal.aborted) return false;
+    if (this.#context.session.connection.closing.aborted) return false;
     if (this.#isRemoving && !this.#mayBeStored) return true;
     return this.#context.session.leaseId !== undefined && (this.#isRemoving || this.#needsWrite) && !this.#stopWaiting;
   }
@@ -270,6 +298,7 @@ export class OwnedKey implements Registration {
       } catch (error) {
         if (closing.aborted || error instanceof SessionLostError) return;
         log('%s: %s', this.path, messageOf(error));
+        if (this.#beatAfter !== undefined) telemetry.count('heartbeat.failed');
         if (error instanceof UnsettledWriteError) {
           this.#held = undefined;
           await session.settle(error.fence).catch(() => {});
@@ -277,7 +306,6 @@ export class OwnedKey implements Registration {
         }
         failures += 1;
         if (!this.#isRemoving) this.#failed(toEphemeralError(error));
-        if (this.#isBeatDue) telemetry.count('heartbeat.failed');
         await sleep(clock, backoffMs(RETRY, failures, clock.random()), closing).catch(() => {});
       }
     }
@@ -302,14 +330,18 @@ export class OwnedKey implements Registration {
       this.#held = { lease, modRevision: answer.header.revision };
       this.#needsWrite = this.#wanted !== wanted;
       this.#confirm(wanted, sentMs);
+      this.#armBeat(sentMs);
       return;
     }
     const finding = judge(firstKey(answer.results[0]), (id) => session.isOurs(id));
     this.#held = finding.kind === 'ours' ? finding.held : undefined;
     if (finding.kind === 'foreign') await this.#yieldTo(finding.lease, answer.header.revision, answer.epoch);
     else if (finding.kind === 'ours' && finding.held.lease === lease && finding.value === wanted.value) {
+      // The value alone does not tell a heartbeat that got lost from one that was done.
+      if (this.#beatAfter !== undefined && finding.held.modRevision <= this.#beatAfter) return;
       this.#needsWrite = this.#wanted !== wanted;
       this.#confirm(wanted, sentMs);
+      this.#armBeat(sentMs);
     }
   }
 
@@ -336,21 +368,22 @@ export class OwnedKey implements Registration {
       waiter.resolve();
     }
     if (this.#isRemoving || this.#wanted.version !== confirmed.version) return;
-    if (this.#isBeatDue) this.#context.telemetry.count('heartbeat.done');
-    this.#isBeatDue = false;
+    if (this.#beatAfter !== undefined) this.#context.telemetry.count('heartbeat.done');
+    this.#beatAfter = undefined;
     this.#patienceEndsMs = undefined;
-    if (this.#heartbeat === 'put') this.#armBeat(atMs);
     this.#enter('registered', undefined);
   }
 
+  /** From the last write: that the key was seen to stand is no heartbeat to those who watch. */
   #armBeat(lastMs: number): void {
+    if (this.#heartbeat !== 'put' || this.#isRemoving) return;
     const { session } = this.#context;
     const { clock } = session.connection;
     this.#beat?.clear();
     const dueMs = lastMs + session.ttlMs * PUT_FRACTION;
     this.#beat = clock.setTimeout(
       () => {
-        this.#isBeatDue = true;
+        this.#beatAfter = this.#held?.modRevision ?? 0;
         this.#needsWrite = true;
         this.#kick();
       },
@@ -394,7 +427,8 @@ export class OwnedKey implements Registration {
   }
 
   /** The store refused a write, and nothing was written. */
-  #failed(error: EphemeralError): void {
+  #failed(refusal: EphemeralError): void {
+    const error = concerning(this.path, refusal);
     if (this.#isAwaited && !error.retryable) {
       this.#giveUp(error);
       return;

@@ -1,4 +1,4 @@
-import { BehaviorSubject, type Observable } from 'rxjs';
+import type { Observable } from 'rxjs';
 import type { Clock } from '../core/clock.ts';
 import { Connection } from '../core/connection.ts';
 import { ClosedError } from '../core/errors.ts';
@@ -6,6 +6,7 @@ import { Session } from '../core/session.ts';
 import type { Store } from '../core/store.ts';
 import { WatchHub } from '../core/watch-hub.ts';
 import type { ConnectionState } from './api.ts';
+import { CurrentState } from './current-state.ts';
 import { SESSIONS_PREFIX } from './keys.ts';
 import type { LiveDirectory } from './live-directory.ts';
 import type { ResolvedOptions } from './options.ts';
@@ -26,7 +27,7 @@ export class Shared {
   /** By their keys in the store. */
   readonly registrations = new Map<string, OwnedKey>();
   readonly directories = new Map<string, LiveDirectory>();
-  readonly #state: BehaviorSubject<ConnectionState>;
+  readonly #state: CurrentState<ConnectionState>;
   #closing: Promise<void> | undefined;
 
   constructor(store: Store, clock: Clock, options: ResolvedOptions) {
@@ -40,7 +41,7 @@ export class Shared {
       fencePrefix: options.namespace + SESSIONS_PREFIX,
       onBeat: (ok) => this.telemetry.count(ok ? 'heartbeat.done' : 'heartbeat.failed'),
     });
-    this.#state = new BehaviorSubject<ConnectionState>('disconnected');
+    this.#state = new CurrentState<ConnectionState>('disconnected');
     this.connection.linkUp.add(() => this.#enter('connected'));
     this.connection.linkDown.add((error) => this.#enter('disconnected', error.message));
   }
@@ -50,7 +51,7 @@ export class Shared {
   }
 
   get state$(): Observable<ConnectionState> {
-    return this.#state.asObservable();
+    return this.#state.changes$;
   }
 
   /** Makes the lease when it is not there yet. */

@@ -11,6 +11,7 @@ export type Counter =
   | 'list.listings'
   | 'list.relists'
   | 'list.messages'
+  | 'list.invalidKeys'
   | 'mirror.masterships'
   | 'mirror.transactions'
   | 'mirror.refreshesCollapsed'
@@ -29,7 +30,7 @@ export class Telemetry {
   }
 
   count(name: Counter, n = 1): void {
-    guarded(() => this.#stats?.bumpSum(PREFIX + name, n));
+    if (n > 0) guarded(() => this.#stats?.bumpSum(PREFIX + name, n));
   }
 
   time(name: Timed): () => void {

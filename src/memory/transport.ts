@@ -12,8 +12,10 @@ export class Transport implements Link {
   lostReplies = 0;
   readonly held = new Set<Lane>();
   #connection = new Connection();
-  /** A client uses no connection that it has not proven. One that breaks later repairs itself. */
+  /** A client uses no connection that it has not proven, nor one that broke since: only `connect` makes another. */
   #proven = false;
+  /** The connection broke while the client could not hear of it. */
+  #brokeUnheard = false;
   readonly #frozen = new Set<Connection>();
 
   constructor(
@@ -58,10 +60,13 @@ export class Transport implements Link {
     for (const connection of this.#frozen) connection.inbox.length = 0;
     this.#frozen.clear();
     for (const exchange of this.#replaceConnection()) exchange.reset();
+    if (this.partitioned) this.#brokeUnheard = true;
+    else this.#proven = false;
   }
 
   /** The client finds the connection broken. */
   cut(): void {
+    this.#proven = false;
     for (const exchange of this.#replaceConnection()) queueMicrotask(() => exchange.fail('the connection was lost'));
   }
 
@@ -78,11 +83,10 @@ export class Transport implements Link {
   heal(streams: 'resume' | 'end' | 'silent'): void {
     if (!this.partitioned) return;
     this.partitioned = false;
-    if (streams === 'end') for (const exchange of this.#replaceConnection()) exchange.reset();
-    if (streams === 'silent') {
-      this.#connection.silenced = true;
-      this.#replaceConnection();
-    }
+    if (streams === 'end') this.reset();
+    if (streams === 'silent') this.#connection.silenced = true;
+    if (this.#brokeUnheard) this.#proven = false;
+    this.#brokeUnheard = false;
     this.#release();
   }
 
@@ -148,6 +152,7 @@ export class Transport implements Link {
 
   #drop(): void {
     this.#proven = false;
+    this.#brokeUnheard = false;
     for (const exchange of this.#replaceConnection()) {
       if (exchange.kind === 'call') exchange.fail('the connection was dropped');
       else exchange.end();

@@ -1,19 +1,36 @@
 import test from 'ava';
-import { makeChild, NO_VALUE, newTree } from '../../src/ephemeral/directory.ts';
+import { type Child, makeChild, NO_VALUE, newTree } from '../../src/ephemeral/directory.ts';
 import {
   applyMarker,
   decodeMarker,
   encodeMarker,
-  keyState,
   type Marker,
   type Replica,
+  touchedCount,
+  touchedDirs,
+  touchedKeys,
 } from '../../src/ephemeral/mirror/marker.ts';
 
-const key = keyState(makeChild({ key: true }));
-const gone = keyState(undefined);
+const key = makeChild({ key: true });
+const gone = undefined;
 
-function marker(from: number, to: number, touched: Marker['keys']['touched'], dirs?: Partial<Marker['dirs']>): Marker {
-  return { lock: 'lock', keys: { from, to, touched }, dirs: { from: 0, to: 0, touched: [], ...dirs } };
+type Touched = readonly (readonly [string, Child | undefined])[];
+
+function marker(
+  from: number,
+  to: number,
+  touched: Touched,
+  dirs: { from: number; to: number; touched: readonly (readonly [string, boolean])[] } = {
+    from: 0,
+    to: 0,
+    touched: [],
+  },
+): Marker {
+  return {
+    lock: 'lock',
+    keys: { from, to, touched: touchedKeys(touched) },
+    dirs: { ...dirs, touched: touchedDirs(dirs.touched) },
+  };
 }
 
 function replica(revision: number, ...names: string[]): Replica {
@@ -80,7 +97,7 @@ test('added directories are a span of their own', (t) => {
   t.is(applyMarker(reader, marker(0, 3, [], { from: 4, to: 6, touched: [['d', true]] })), 'changed');
   t.deepEqual(reader.revisions, { keys: 5, dirs: 6 });
   t.true(reader.tree.get('d')?.added);
-  t.is(applyMarker(reader, marker(5, 7, [['d', key]], { from: 6, to: 6 })), 'changed');
+  t.is(applyMarker(reader, marker(5, 7, [['d', key]], { from: 6, to: 6, touched: [] })), 'changed');
   t.like(reader.tree.get('d'), { added: true, key: true });
   t.is(applyMarker(reader, marker(7, 8, [['d', gone]], { from: 6, to: 9, touched: [['d', false]] })), 'changed');
   t.is(reader.tree.size, 0);
@@ -93,41 +110,37 @@ test('behind in one span is behind', (t) => {
 });
 
 test('markers survive the wire, with values of any bytes and names like __proto__', (t) => {
-  const value = (bytes: Uint8Array | string, created = 3) =>
-    keyState(makeChild({ key: true, created, value: typeof bytes === 'string' ? Buffer.from(bytes) : bytes }));
-  const sent = marker(
-    1,
-    9,
-    [
-      ['a', key],
-      ['dir', keyState(makeChild({ below: true }))],
-      ['both', keyState(makeChild({ key: true, below: true }))],
-      ['gone', gone],
-      ['text', value('grüße "quoted" \u0000')],
-      ['bytes', value(Buffer.from([0xff, 0x00, 0xfe]))],
-      ['empty', value('')],
-      ['__proto__', value('x')],
-    ],
-    {
-      from: 2,
-      to: 8,
-      touched: [
-        ['added', true],
-        ['removed', false],
-      ],
-    },
-  );
-  const received = decodeMarker(Buffer.from(encodeMarker(sent)));
-  t.is(received?.lock, 'lock');
-  t.deepEqual(received?.dirs, sent.dirs);
-  t.deepEqual(
-    received?.keys.touched.map(([name]) => name),
-    sent.keys.touched.map(([name]) => name),
-  );
-  for (const [index, [name, state]] of sent.keys.touched.entries()) {
-    const got = received?.keys.touched[index]?.[1];
-    t.like(got, { key: state.key, below: state.below, created: state.created }, name);
-    t.deepEqual(Buffer.from(got?.value ?? []), Buffer.from(state.value), name);
+  const value = (bytes: Uint8Array | string) => makeChild({ key: true, created: 3, value: Buffer.from(bytes) });
+  const states: Touched = [
+    ['a', key],
+    ['dir', makeChild({ below: true })],
+    ['both', makeChild({ key: true, below: true })],
+    ['gone', gone],
+    ['text', value('grüße "quoted" \u0000')],
+    ['bytes', value(Buffer.from([0xff, 0x00, 0xfe]))],
+    ['empty', value('')],
+    ['__proto__', value('x')],
+  ];
+  const dirs = {
+    from: 2,
+    to: 8,
+    touched: [
+      ['added', true],
+      ['removed', false],
+    ] as const,
+  };
+  const received = decodeMarker(Buffer.from(encodeMarker(marker(1, 9, states, dirs))));
+  if (!received) return t.fail('not a marker');
+  t.is(received.lock, 'lock');
+  t.is(touchedCount(received), 10);
+  const reader: Replica = { tree: newTree(), revisions: { keys: 1, dirs: 2 } };
+  for (const name of ['gone', 'removed']) reader.tree.set(name, makeChild({ key: true }) ?? never());
+  reader.tree.set('removed', makeChild({ added: true }) ?? never());
+  t.is(applyMarker(reader, received), 'changed');
+  t.deepEqual(reader.tree.keysArray(), ['__proto__', 'a', 'added', 'both', 'bytes', 'dir', 'empty', 'text']);
+  for (const [name, state] of states) {
+    const got = reader.tree.get(name);
+    t.deepEqual(got && { ...got, value: [...got.value] }, state && { ...state, value: [...state.value] }, name);
   }
 });
 
@@ -140,6 +153,7 @@ test('what is no marker is none', (t) => {
     'null',
     '{"v":2,"lock":"l"}',
     '{"v":1,"lock":"l","from":-1,"to":1,"touched":[],"dirs":{}}',
+    '{"v":1,"lock":"l","from":1,"to":1,"touched":[7],"dirs":{"from":1,"to":1,"touched":[]}}',
   ]) {
     t.is(decodeMarker(Buffer.from(text)), undefined, text);
   }

@@ -1,13 +1,15 @@
 import { sleep } from '../../core/clock.ts';
 import type { Connection, InEpoch } from '../../core/connection.ts';
 import type { Lock } from '../../core/election.ts';
+import { CompactedError } from '../../core/errors.ts';
 import { debugLog, messageOf } from '../../core/log.ts';
+import { readSnapshot } from '../../core/snapshot.ts';
 import { firstKey, type KeyValue, type TxnResult } from '../../core/store.ts';
-import { type Child, makeChild, sameChild, type Tree } from '../directory.ts';
+import { type Child, Directory, makeChild, sameChild, type Tree } from '../directory.ts';
 import type { DirectoryKeys, MirrorKeys } from '../keys.ts';
 import { readDirectory } from '../read-directory.ts';
 import type { Telemetry } from '../stats.ts';
-import { decodeMarker, type Replica } from './marker.ts';
+import { decodeMarker, type Marker, type Replica } from './marker.ts';
 
 const log = debugLog('audit');
 
@@ -95,12 +97,39 @@ export class MirrorAudit {
     if (incumbent?.createRevision !== before.createRevision || now.epoch !== real.epoch) return;
     const stored = firstKey(now.results[1]);
     const marker = stored && decodeMarker(stored.value);
-    const replica = this.#context.replica();
-    // Without a marker nobody relies on the mirror; one beyond our reading is alive; a replica beside the marker proves nothing.
-    if (!marker || marker.keys.to >= real.revision || replica?.revisions.keys !== marker.keys.to) return;
-    if (sameKeys(replica.tree, real.directory.tree)) return;
+    // Without a marker nobody relies on the mirror; one beyond our reading is alive.
+    if (!marker || marker.keys.to >= real.revision) return;
+    const told = await this.#toldBy(marker, signal);
+    if (!told || sameKeys(told, real.directory.tree)) return;
     await this.#depose(incumbent, signal);
     log('%s ends at revision %d, the directory changed by %d', mirror.marker, marker.keys.to, real.revision);
+  }
+
+  /**
+   * The directory as the mirror's watchers have it: our own copy, or, where that was read later than the marker was written, the
+   * past. Once that is compacted a later copy must do, which misses what happened in between.
+   */
+  async #toldBy(marker: Marker, signal: AbortSignal): Promise<Tree | undefined> {
+    const { connection, directory: keys, withValues } = this.#context;
+    const revision = marker.keys.to;
+    const replica = this.#context.replica();
+    if (replica?.revisions.keys === revision) return replica.tree;
+    try {
+      const past = await readSnapshot(connection, [{ prefix: keys.children }], {
+        keysOnly: !withValues,
+        revision,
+        signal,
+      });
+      const directory = new Directory({ keys: keys.children, dirs: keys.addedBelow }, withValues, {
+        keys: revision,
+        dirs: 0,
+      });
+      directory.load('keys', past.targets[0] ?? []);
+      return directory.tree;
+    } catch (error) {
+      if (!(error instanceof CompactedError)) throw error;
+      return replica && replica.revisions.keys > revision ? replica.tree : undefined;
+    }
   }
 
   #look(signal: AbortSignal): Promise<InEpoch<TxnResult>> {

@@ -1,6 +1,6 @@
 import type { Op } from '../../core/store.ts';
-import type { Child, Directory, Source } from '../directory.ts';
-import { encodeMarker, keyState, type Marker } from './marker.ts';
+import type { Directory, Source } from '../directory.ts';
+import { digestOf, encodeMarker, touchedDirs, touchedKeys } from './marker.ts';
 
 /** Pure: what a master writes next. */
 
@@ -37,6 +37,8 @@ export class MirrorBatch {
   /** Names whose shadow may be wrong. */
   readonly #dirty = new Set<string>();
   #mustTell: boolean;
+  /** The next marker's spans begin where readers may not stand. */
+  #beginsAnew: boolean;
 
   /** The directory as told of so far. `mustTell`: no marker says so yet. */
   constructor(shadowPrefix: string, lock: string, withValues: boolean, directory: Directory, mustTell: boolean) {
@@ -46,6 +48,7 @@ export class MirrorBatch {
     this.#directory = directory;
     this.#told = { ...directory.revisions };
     this.#mustTell = mustTell;
+    this.#beginsAnew = mustTell;
   }
 
   /** A name's state changed. */
@@ -54,7 +57,7 @@ export class MirrorBatch {
     this.#dirty.add(name);
   }
 
-  /** The directory was read anew, what happened in between is not known: the next marker makes its readers do the same. */
+  /** The directory was read anew, what happened in between is not known: the next marker makes readers of another one do the same. */
   replace(directory: Directory, changed: Iterable<string>): void {
     this.#directory = directory;
     for (const name of changed) this.#dirty.add(name);
@@ -112,31 +115,32 @@ export class MirrorBatch {
   }
 
   #takeMarker(): string {
-    const { revisions, tree } = this.#directory;
-    const span = <S>(source: Source, stateOf: (child: Child | undefined) => S) => ({
-      from: this.#told[source],
-      to: revisions[source],
-      touched: [...this.#touched[source]].map((name) => [name, stateOf(tree.get(name))] as const),
-    });
-    const marker: Marker = {
-      lock: this.#lock,
-      keys: span('keys', keyState),
-      dirs: span('dirs', (child) => child?.added ?? false),
-    };
-    let text = encodeMarker(marker);
+    let text = this.#news();
     if (Buffer.byteLength(text) > MARKER_BYTES) {
       this.#orderRelist();
-      text = encodeMarker({
-        lock: this.#lock,
-        keys: { from: revisions.keys, to: revisions.keys, touched: [] },
-        dirs: { from: revisions.dirs, to: revisions.dirs, touched: [] },
-      });
+      text = this.#news();
     }
-    this.#told = { ...revisions };
+    this.#told = { ...this.#directory.revisions };
     this.#touched.keys.clear();
     this.#touched.dirs.clear();
     this.#mustTell = false;
+    this.#beginsAnew = false;
     return text;
+  }
+
+  #news(): string {
+    const { revisions, tree } = this.#directory;
+    const states = (source: Source) => [...this.#touched[source]].map((name) => [name, tree.get(name)] as const);
+    const span = (source: Source) => ({ from: this.#told[source], to: revisions[source] });
+    return encodeMarker({
+      lock: this.#lock,
+      keys: { ...span('keys'), touched: touchedKeys(states('keys')) },
+      dirs: {
+        ...span('dirs'),
+        touched: touchedDirs(states('dirs').map(([name, child]) => [name, child?.added ?? false])),
+      },
+      digest: this.#beginsAnew ? digestOf(tree) : undefined,
+    });
   }
 
   /** A span from where it ends: whoever stands before that is behind. */
@@ -145,6 +149,7 @@ export class MirrorBatch {
     this.#touched.keys.clear();
     this.#touched.dirs.clear();
     this.#mustTell = true;
+    this.#beginsAnew = true;
   }
 
   /** As many repairs of the shadow as one transaction takes. */

@@ -92,13 +92,14 @@ export class Follower {
   }
 
   async #read(): Promise<void> {
-    const { connection, directory, mirror, withValues } = this.#context;
+    const { connection, directory, mirror, withValues, telemetry } = this.#context;
     const { signal } = this.#stop;
     try {
       const read = await this.#untilNotCompacted(() =>
         readDirectory(connection, directory, mirror, withValues, { signal }),
       );
       if (signal.aborted) return;
+      telemetry.count('list.invalidKeys', read.directory.takeUnnameable());
       this.#replica = { tree: read.directory.tree, revisions: { keys: read.revision, dirs: read.revision } };
       this.#epoch = read.epoch;
       this.#see(read.marker);

@@ -1,95 +1,127 @@
 import { isUtf8 } from 'node:buffer';
-import { type Child, makeChild, NO_VALUE, type Source, setChild, type Tree } from '../directory.ts';
+import { createHash } from 'node:crypto';
+import { type Child, makeChild, NO_VALUE, plainChild, putChild, type Source, type Tree } from '../directory.ts';
 
 /**
  * Pure: the marker of a mirror, one key whose versions tell watchers what became of a directory.
  *
  * A span says: of every name touched after revision `from` and up to `to`, this is its state at `to`, also where nothing changed in
  * sum. So a reader whose own copy stands anywhere from `from` on can follow; one that stands before `from` has missed something and
- * reads the directory itself. Registrations and added directories lie apart in the store, so each has its span.
+ * reads the directory itself, unless its copy is what the digest says, however it came to be. Registrations and added directories
+ * lie apart in the store, so each has its span.
  */
 
-export interface Span<State> {
+export interface Span<Touched> {
   readonly from: number;
   readonly to: number;
-  readonly touched: readonly (readonly [name: string, state: State])[];
+  readonly touched: Touched;
 }
 
 /** What the registrations alone say of a name. */
 export type KeyState = Pick<Child, 'key' | 'below' | 'created' | 'value'>;
 
+/** A key with its value: `[name, bits, created, value]`; a value that is no UTF-8 is base64, told by a fifth item. */
+type Valued = readonly [string, number, number, string, 'base64'?];
+
+/**
+ * By state rather than by name: a storm is hundreds of names in one of four states, which every watcher has to take apart. The list
+ * at index 0 has the names that are gone, at 1 those that are a key, at 2 a directory, at 3 both.
+ */
+export interface TouchedKeys {
+  readonly plain: readonly (readonly string[])[];
+  /** Where values are followed. */
+  readonly valued: readonly Valued[];
+}
+
+/** At index 0 the names that are not added (any more), at 1 those that are. */
+export type TouchedDirs = readonly (readonly string[])[];
+
 export interface Marker {
   /** The lock key of the master that wrote it. */
   readonly lock: string;
-  readonly keys: Span<KeyState>;
-  readonly dirs: Span<boolean>;
+  readonly keys: Span<TouchedKeys>;
+  readonly dirs: Span<TouchedDirs>;
+  /** Of all that the directory holds at `to`: given where the spans begin anew, so that readers who missed nothing need not read. */
+  readonly digest?: string | undefined;
 }
-
-/** `[name, bits]`, with values `[name, bits, created, value]`; a value that is no UTF-8 is base64, told by a fifth item. */
-type WireKey = [string, number] | [string, number, number, string] | [string, number, number, string, 'base64'];
 
 interface WireMarker {
-  v: 1;
-  lock: string;
-  from: number;
-  to: number;
-  touched: WireKey[];
-  dirs: { from: number; to: number; touched: [string, 0 | 1][] };
+  readonly v: 1;
+  readonly lock: string;
+  readonly from: number;
+  readonly to: number;
+  readonly touched: readonly (readonly string[])[];
+  readonly values?: readonly Valued[];
+  readonly dirs: { readonly from: number; readonly to: number; readonly touched: TouchedDirs };
+  readonly digest?: string | undefined;
 }
 
-export function keyState(child: Child | undefined): KeyState {
-  return child ?? { key: false, below: false, created: 0, value: NO_VALUE };
+export function digestOf(tree: Tree): string {
+  const hash = createHash('sha256');
+  for (const [name, { key, below, added, created, value }] of tree.entries()) {
+    hash.update(`/${name}/${key}/${below}/${added}/${created}/${value.length}/`).update(value);
+  }
+  return hash.digest('base64url');
 }
 
-export function encodeMarker(marker: Marker): string {
-  const { lock, keys, dirs } = marker;
+export function touchedKeys(states: Iterable<readonly [name: string, state: KeyState | undefined]>): TouchedKeys {
+  const plain: string[][] = [[], [], [], []];
+  const valued: Valued[] = [];
+  for (const [name, state] of states) {
+    const bits = (state?.key ? 1 : 0) | (state?.below ? 2 : 0);
+    if (!state || state.created === 0) plain[bits]?.push(name);
+    else valued.push([name, bits, state.created, ...encodeValue(state.value)]);
+  }
+  return { plain, valued };
+}
+
+export function touchedDirs(states: Iterable<readonly [name: string, added: boolean]>): TouchedDirs {
+  const touched: [string[], string[]] = [[], []];
+  for (const [name, added] of states) touched[added ? 1 : 0].push(name);
+  return touched;
+}
+
+export const NOTHING_TOUCHED = { keys: touchedKeys([]), dirs: touchedDirs([]) } as const;
+
+function encodeValue(bytes: Uint8Array): [string] | [string, 'base64'] {
+  const value = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return isUtf8(value) ? [value.toString()] : [value.toString('base64'), 'base64'];
+}
+
+export function encodeMarker({ lock, keys, dirs, digest }: Marker): string {
+  const { plain, valued } = keys.touched;
   const wire: WireMarker = {
     v: 1,
     lock,
     from: keys.from,
     to: keys.to,
-    touched: keys.touched.map(([name, state]) => encodeKey(name, state)),
-    dirs: { from: dirs.from, to: dirs.to, touched: dirs.touched.map(([name, added]) => [name, added ? 1 : 0]) },
+    touched: plain,
+    ...(valued.length > 0 && { values: valued }),
+    dirs,
+    digest,
   };
   return JSON.stringify(wire);
-}
-
-function encodeKey(name: string, state: KeyState): WireKey {
-  const bits = (state.key ? 1 : 0) | (state.below ? 2 : 0);
-  if (state.created === 0) return [name, bits];
-  const value = Buffer.from(state.value.buffer, state.value.byteOffset, state.value.byteLength);
-  return isUtf8(value)
-    ? [name, bits, state.created, value.toString()]
-    : [name, bits, state.created, value.toString('base64'), 'base64'];
 }
 
 /** Undefined for what is no marker of this version: somebody else wrote there, or a later release. */
 export function decodeMarker(bytes: Uint8Array): Marker | undefined {
   try {
     const wire = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()) as WireMarker;
-    if (wire.v !== 1 || typeof wire.lock !== 'string') return undefined;
-    const numbers = [wire.from, wire.to, wire.dirs.from, wire.dirs.to];
-    if (!numbers.every((revision) => Number.isSafeInteger(revision) && revision >= 0)) return undefined;
-    return {
-      lock: wire.lock,
-      keys: {
-        from: wire.from,
-        to: wire.to,
-        touched: wire.touched.map(([name, bits, created = 0, value = '', encoding]) => [
-          name,
-          {
-            key: (bits & 1) !== 0,
-            below: (bits & 2) !== 0,
-            created,
-            value: value === '' ? NO_VALUE : Buffer.from(value, encoding ?? 'utf8'),
-          },
-        ]),
-      },
-      dirs: { ...wire.dirs, touched: wire.dirs.touched.map(([name, added]) => [name, added === 1]) },
-    };
+    const { v, lock, from, to, touched, values = [], dirs, digest } = wire;
+    if (v !== 1 || typeof lock !== 'string') return undefined;
+    const isRevision = (revision: number) => Number.isSafeInteger(revision) && revision >= 0;
+    if (![from, to, dirs.from, dirs.to].every(isRevision)) return undefined;
+    if (![touched, values, dirs.touched, ...touched, ...dirs.touched].every(Array.isArray)) return undefined;
+    return { lock, keys: { from, to, touched: { plain: touched, valued: values } }, dirs, digest };
   } catch {
     return undefined;
   }
+}
+
+/** How many names the marker tells of. */
+export function touchedCount({ keys, dirs }: Marker): number {
+  const listed = [...keys.touched.plain, ...dirs.touched].reduce((sum, names) => sum + names.length, 0);
+  return listed + keys.touched.valued.length;
 }
 
 /** A reader's copy of a directory, followed through markers. */
@@ -103,20 +135,52 @@ export type MarkerEffect = 'nothing new' | 'unchanged' | 'changed' | 'behind';
 
 export function applyMarker(replica: Replica, marker: Marker): MarkerEffect {
   const { revisions, tree } = replica;
-  const news = (['keys', 'dirs'] as const).filter((source) => marker[source].to > revisions[source]);
-  if (news.length === 0) return 'nothing new';
-  if (news.some((source) => marker[source].from > revisions[source])) return 'behind';
+  const { keys, dirs } = marker;
+  const [newKeys, newDirs] = [keys.to > revisions.keys, dirs.to > revisions.dirs];
+  if (!newKeys && !newDirs) return 'nothing new';
+  if ((newKeys && keys.from > revisions.keys) || (newDirs && dirs.from > revisions.dirs)) {
+    if (marker.digest === undefined || marker.digest !== digestOf(tree)) return 'behind';
+    revisions.keys = Math.max(revisions.keys, keys.to);
+    revisions.dirs = Math.max(revisions.dirs, dirs.to);
+    return 'unchanged';
+  }
   let changed = false;
-  if (news.includes('keys')) {
-    for (const [name, state] of marker.keys.touched) {
-      if (setChild(tree, name, makeChild({ ...state, added: tree.get(name)?.added ?? false }))) changed = true;
-    }
+  if (newKeys) {
+    changed = applyKeys(tree, keys.touched);
+    revisions.keys = keys.to;
   }
-  if (news.includes('dirs')) {
-    for (const [name, added] of marker.dirs.touched) {
-      if (setChild(tree, name, makeChild({ ...tree.get(name), added }))) changed = true;
-    }
+  if (newDirs) {
+    changed = applyDirs(tree, dirs.touched) || changed;
+    revisions.dirs = dirs.to;
   }
-  for (const source of news) revisions[source] = marker[source].to;
   return changed ? 'changed' : 'unchanged';
+}
+
+function applyKeys(tree: Tree, { plain, valued }: TouchedKeys): boolean {
+  let changed = false;
+  for (let bits = 0; bits < plain.length; bits += 1) {
+    for (const name of plain[bits] ?? []) {
+      const before = tree.get(name);
+      if (putChild(tree, name, before, plainChild(bits, before?.added ?? false))) changed = true;
+    }
+  }
+  for (const [name, bits, created, text, encoding] of valued) {
+    const before = tree.get(name);
+    const value = text === '' ? NO_VALUE : Buffer.from(text, encoding ?? 'utf8');
+    const { key, below } = plainChild(bits, false) ?? { key: false, below: false };
+    const after = makeChild({ key, below, added: before?.added ?? false, created, value });
+    if (putChild(tree, name, before, after)) changed = true;
+  }
+  return changed;
+}
+
+function applyDirs(tree: Tree, touched: TouchedDirs): boolean {
+  let changed = false;
+  for (let added = 0; added < touched.length; added += 1) {
+    for (const name of touched[added] ?? []) {
+      const before = tree.get(name);
+      if (putChild(tree, name, before, makeChild({ ...before, added: added === 1 }))) changed = true;
+    }
+  }
+  return changed;
 }

@@ -12,7 +12,7 @@ import { Directory, type Source } from '../directory.ts';
 import type { DirectoryKeys, MirrorKeys } from '../keys.ts';
 import type { Telemetry } from '../stats.ts';
 import { type Batch, MirrorBatch } from './batch.ts';
-import { decodeMarker, encodeMarker, type Marker } from './marker.ts';
+import { decodeMarker, encodeMarker, type Marker, NOTHING_TOUCHED } from './marker.ts';
 import { compareShadow } from './shadow.ts';
 
 const log = debugLog('mirror');
@@ -117,8 +117,13 @@ export class MirrorMaster {
 
   /** Puts our name into the marker before anything is read: from here on no former master can write. */
   async #claim(marker: Marker): Promise<void> {
-    const told = (source: Source) => ({ from: marker[source].to, to: marker[source].to, touched: [] });
-    await this.#write([], encodeMarker({ lock: this.#lock.key, keys: told('keys'), dirs: told('dirs') }));
+    const { keys, dirs } = marker;
+    const text = encodeMarker({
+      lock: this.#lock.key,
+      keys: { from: keys.to, to: keys.to, touched: NOTHING_TOUCHED.keys },
+      dirs: { from: dirs.to, to: dirs.to, touched: NOTHING_TOUCHED.dirs },
+    });
+    await this.#write([], text);
     this.#lastMarkerMs = Number.NEGATIVE_INFINITY;
   }
 
@@ -198,8 +203,10 @@ export class MirrorMaster {
       if (name === undefined) refreshes += 1;
       else this.#batch.touch(source, name);
     }
+    const unnameable = this.#directory.takeUnnameable();
     telemetry.count('list.messages');
-    if (refreshes > 0) telemetry.count('mirror.refreshesCollapsed', refreshes);
+    telemetry.count('list.invalidKeys', unnameable);
+    telemetry.count('mirror.refreshesCollapsed', refreshes - unnameable);
     if (!this.#batch.hasNews) return;
     this.#endLag ??= telemetry.time('mirror.lag');
     void this.#pump();

@@ -1,0 +1,184 @@
+/** N members in one process, and what is asked of all of them. */
+import { createHash } from 'node:crypto';
+import { subscribe } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Goal, generationName, type Member, type MemberOptions, type OpenMember } from './member.ts';
+import type { ChangesAnswer, ChangesOrder, OpenAnswer, OpenOrder, StormAnswer, StormOrder } from './protocol.ts';
+
+/** Members opened at the same time: more would only queue up in the server. */
+const OPENING = 25;
+/** Nobody has heard anything for so long: the storm is over, with all that it leads to. */
+const QUIET_MS = 250;
+const PATIENCE_MS = 60_000;
+/** A timer may be a millisecond late; so much before a change is due, it is waited for turn by turn. */
+const SPIN_MS = 3;
+
+const sockets = new Set<Socket>();
+subscribe('net.client.socket', (message) => {
+  const { socket } = message as { readonly socket: Socket };
+  sockets.add(socket);
+  socket.once('close', () => sockets.delete(socket));
+});
+
+function bytesRead(): number {
+  let sum = 0;
+  for (const socket of sockets) sum += socket.bytesRead;
+  return sum;
+}
+
+interface Awaited {
+  readonly goal: Goal;
+  readonly missing: Set<Member>;
+  readonly reached: (atMs: number) => void;
+}
+
+export class Fleet {
+  readonly #openMember: OpenMember;
+  readonly #members: Member[] = [];
+  #changer: Member | undefined;
+  #awaited: Awaited | undefined;
+  #generation = 0;
+  #isJoined = false;
+
+  constructor(openMember: OpenMember) {
+    this.#openMember = openMember;
+  }
+
+  async open({ n, endpoint, namespace, ttl }: OpenOrder): Promise<OpenAnswer> {
+    const options = { endpoint, namespace, ttl };
+    for (let start = 0; start < n; start += OPENING) {
+      const size = Math.min(OPENING, n - start);
+      this.#members.push(
+        ...(await Promise.all(Array.from({ length: size }, (_, i) => this.#openWatcher(start + i, options)))),
+      );
+    }
+    this.#changer = await this.#openMember({ ...options, index: n });
+    return { sockets: [...sockets].filter((socket) => !socket.destroyed && !socket.connecting).length };
+  }
+
+  async storm({ phase, spreadMs }: StormOrder): Promise<StormAnswer> {
+    const before = this.#members.map((member) => ({ ...member.heard }));
+    const bytesBefore = bytesRead();
+    const cpuBefore = process.cpuUsage();
+    if (phase !== 'leave') this.#generation += 1;
+    const generation = generationName(this.#generation);
+    const isJoined = phase !== 'leave';
+    const reached = this.#until({ size: isJoined ? this.#members.length : 0, generation });
+    const calls = await this.#spread(spreadMs, async (member, i) => {
+      if (phase !== 'join') await member.leave();
+      if (phase !== 'leave') await member.join(`${generation}-${String(i).padStart(5, '0')}`);
+    });
+    const endMs = await reached;
+    await calls.done;
+    this.#isJoined = isJoined;
+    await this.#quiet();
+    const { user, system } = process.cpuUsage(cpuBefore);
+    const heard = this.#members.map((member, i) => ({
+      isMaster: member.isMaster,
+      messages: member.heard.messages - (before[i]?.messages ?? 0),
+      events: member.heard.events - (before[i]?.events ?? 0),
+    }));
+    const watchers = heard.filter(({ isMaster }) => !isMaster);
+    return {
+      ms: endMs - calls.lastCallMs,
+      messages: watchers.map(({ messages }) => messages),
+      events: watchers.map(({ events }) => events),
+      masterMessages: heard.find(({ isMaster }) => isMaster)?.messages ?? 0,
+      bytesRead: bytesRead() - bytesBefore,
+      cpuMs: (user + system) / 1_000,
+      checksums: this.#checksums(),
+    };
+  }
+
+  async changes({ count, intervalMs }: ChangesOrder): Promise<ChangesAnswer> {
+    const changer = this.#changer;
+    if (!changer) throw new Error('open the fleet first');
+    const present = this.#isJoined ? this.#members.length : 0;
+    const latenciesMs: number[] = [];
+    let dueMs = performance.now() + intervalMs;
+    for (let i = 0; i < count; i += 1, dueMs += intervalMs) {
+      await due(dueMs);
+      const joins = i % 2 === 0;
+      const reached = this.#until({ size: present + (joins ? 1 : 0) });
+      const [endMs] = await Promise.all([reached, joins ? changer.join('probe-0') : changer.leave()]);
+      latenciesMs.push(endMs - dueMs);
+    }
+    if (count % 2 === 1) {
+      const reached = this.#until({ size: present });
+      await changer.leave();
+      await reached;
+    }
+    await this.#quiet();
+    return { latenciesMs, checksums: this.#checksums() };
+  }
+
+  async close(): Promise<void> {
+    const members = this.#changer ? [...this.#members, this.#changer] : this.#members;
+    await Promise.all(members.map((member) => member.close().catch(() => {})));
+  }
+
+  async #openWatcher(index: number, options: Pick<MemberOptions, 'endpoint' | 'namespace' | 'ttl'>): Promise<Member> {
+    let member: Member | undefined;
+    const onChange = () => {
+      if (member) this.#changed(member);
+    };
+    member = await this.#openMember({ ...options, index, onChange });
+    return member;
+  }
+
+  #changed(member: Member): void {
+    const awaited = this.#awaited;
+    if (!awaited?.missing.has(member) || !member.holds(awaited.goal)) return;
+    awaited.missing.delete(member);
+    if (awaited.missing.size > 0) return;
+    this.#awaited = undefined;
+    awaited.reached(performance.now());
+  }
+
+  /** The moment when every member's list had come to the goal. */
+  #until(goal: Goal): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const missing = new Set(this.#members);
+      const timer = setTimeout(() => {
+        this.#awaited = undefined;
+        reject(new Error(`${missing.size} of ${this.#members.length} members did not come to ${JSON.stringify(goal)}`));
+      }, PATIENCE_MS);
+      const reached = (atMs: number) => {
+        clearTimeout(timer);
+        resolve(atMs);
+      };
+      this.#awaited = { goal, missing, reached };
+    });
+  }
+
+  async #spread(spreadMs: number, call: (member: Member, index: number) => Promise<void>) {
+    const startMs = performance.now();
+    const done: Promise<void>[] = [];
+    for (const [i, member] of this.#members.entries()) {
+      const waitMs = startMs + (spreadMs * i) / this.#members.length - performance.now();
+      if (spreadMs > 0 && waitMs > 0) await sleep(waitMs);
+      done.push(call(member, i));
+    }
+    return { lastCallMs: spreadMs > 0 ? performance.now() : startMs, done: Promise.all(done) };
+  }
+
+  async #quiet(): Promise<void> {
+    const total = () => this.#members.reduce((sum, { heard }) => sum + heard.messages, 0);
+    for (let before = -1, now = total(); now !== before; now = total()) {
+      before = now;
+      await sleep(QUIET_MS);
+    }
+  }
+
+  #checksums(): string[] {
+    const sums = this.#members.map((member) => createHash('sha256').update(member.names().join('\n')).digest('hex'));
+    return [...new Set(sums)];
+  }
+}
+
+async function due(atMs: number): Promise<void> {
+  const waitMs = atMs - performance.now() - SPIN_MS;
+  if (waitMs > 0) await sleep(waitMs);
+  while (performance.now() < atMs) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,90 @@
+import { EtcdEphemeral, type Listing, type Registration } from '../../src/index.ts';
+import { DIRECTORY, type Goal, type Member, type MemberOptions, VALUE } from './member.ts';
+
+class Counts {
+  readonly #sums = new Map<string, number>();
+
+  bumpSum(name: string, n: number): void {
+    this.#sums.set(name, (this.#sums.get(name) ?? 0) + n);
+  }
+
+  bumpTime(): { end(): void } {
+    return { end() {} };
+  }
+
+  sum(name: string): number {
+    return this.#sums.get(`ephemeral.etcd.${name}`) ?? 0;
+  }
+}
+
+export class OurMember implements Member {
+  readonly client: EtcdEphemeral;
+  readonly #counts: Counts;
+  #listing: Listing | undefined;
+  #registration: Registration | undefined;
+
+  private constructor(client: EtcdEphemeral, counts: Counts) {
+    this.client = client;
+    this.#counts = counts;
+  }
+
+  static async open(via: 'direct' | 'mirror', options: MemberOptions): Promise<OurMember> {
+    const { endpoint, namespace, ttl, index } = options;
+    const stats = new Counts();
+    const client = await EtcdEphemeral.connect({ hosts: endpoint, namespace, ttl, stats, connectTimeout: 60 });
+    const member = new OurMember(client, stats);
+    // The session begins with the first key: not on the clock.
+    const warm = await client.addKey(`/warm/${index}`, VALUE);
+    await warm.remove();
+    if (options.onChange) await member.#watch(via, options.onChange);
+    return member;
+  }
+
+  get isMaster(): boolean {
+    return this.#counts.sum('mirror.masterships') > 0;
+  }
+
+  get heard() {
+    return { messages: this.#counts.sum('list.messages'), events: this.#counts.sum('list.listings') };
+  }
+
+  async join(name: string): Promise<void> {
+    this.#registration = await this.client.addKey(`${DIRECTORY}/${name}`, VALUE);
+  }
+
+  async leave(): Promise<void> {
+    const registration = this.#registration;
+    this.#registration = undefined;
+    await registration?.remove();
+  }
+
+  holds({ size, generation }: Goal): boolean {
+    const children = this.#listing?.children ?? [];
+    // Sorted: when the first name is of the newest generation, all are.
+    return (
+      children.length === size &&
+      (generation === undefined || size === 0 || children[0]?.startsWith(generation) === true)
+    );
+  }
+
+  names(): readonly string[] {
+    return this.#listing?.children ?? [];
+  }
+
+  close(): Promise<void> {
+    return this.client.close();
+  }
+
+  #watch(via: 'direct' | 'mirror', onChange: () => void): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.client.list(DIRECTORY, { watch: true, via, missing: 'wait' }).subscribe({
+        next: (listing) => {
+          this.#listing = listing;
+          onChange();
+          resolve();
+        },
+        error: reject,
+      });
+    });
+  }
+}

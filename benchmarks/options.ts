@@ -1,0 +1,97 @@
+/** The command line of `npm run bench`. */
+import { parseArgs } from 'node:util';
+
+export const MEASUREMENTS = ['storm', 'change', 'refresh', 'register', 'detect', 'failover', 'size', 'start'] as const;
+export type MeasurementName = (typeof MEASUREMENTS)[number];
+
+export interface BenchOptions {
+  readonly only: readonly MeasurementName[];
+  /** How many clients. */
+  readonly sizes: readonly number[];
+  /** Everything tiny: shows that it works and that the lists are right, never how fast it is. */
+  readonly quick: boolean;
+  /** An etcd that is there already; undefined: start one. */
+  readonly endpoint: string | undefined;
+  /** Let etcd wait for its disk. */
+  readonly fsync: boolean;
+  /** Only these contestants, beside what a bar compares; undefined: all that can be had. */
+  readonly contestants: readonly string[] | undefined;
+  readonly rounds: number | undefined;
+  /** Where to write CPU profiles of the fleets; undefined: none. */
+  readonly profile: string | undefined;
+  /** Where results and report go. */
+  readonly out: string;
+}
+
+export const USAGE = `npm run bench -- [options]
+
+  --only NAME[,NAME…]       of ${MEASUREMENTS.join(', ')}
+  --sizes N[,N…]            how many clients (default 10,50,100,200,400)
+  --quick                   everything tiny, checking that the lists are right, not how fast
+  --endpoints URL           an etcd that is there already: only a namespace of its own is touched, and removed in the end
+  --contestants NAME[,…]    only these (default: all that can be had)
+  --rounds N                how often each pair is repeated
+  --fsync                   let etcd wait for its disk (default: its data lies in memory)
+  --profile DIR             write CPU profiles of our clients there
+  --out DIR                 where the results go (default benchmarks/results)
+`;
+
+export class UsageError extends Error {}
+
+function list(text: string | undefined): readonly string[] | undefined {
+  return text
+    ?.split(',')
+    .map((item) => item.trim())
+    .filter(Boolean);
+}
+
+function positive(name: string, text: string): number {
+  const n = Number(text);
+  if (!Number.isInteger(n) || n < 1) throw new UsageError(`--${name}: ${text} is no positive whole number`);
+  return n;
+}
+
+function isMeasurement(name: string): name is MeasurementName {
+  return (MEASUREMENTS as readonly string[]).includes(name);
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        only: { type: 'string' },
+        sizes: { type: 'string' },
+        quick: { type: 'boolean', default: false },
+        endpoints: { type: 'string' },
+        contestants: { type: 'string' },
+        rounds: { type: 'string' },
+        fsync: { type: 'boolean', default: false },
+        profile: { type: 'string' },
+        out: { type: 'string' },
+      },
+    }).values;
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+export function parseOptions(args: readonly string[], defaultOut: string): BenchOptions {
+  const given = parse(args);
+  const only = list(given.only) ?? MEASUREMENTS;
+  for (const name of only) {
+    if (!isMeasurement(name)) throw new UsageError(`--only: there is no measurement ${name}`);
+  }
+  const sizes = list(given.sizes)?.map((size) => positive('sizes', size));
+  return {
+    only: only.filter(isMeasurement),
+    sizes: sizes ?? (given.quick ? [5] : [10, 50, 100, 200, 400]),
+    quick: given.quick,
+    endpoint: list(given.endpoints)?.[0],
+    fsync: given.fsync,
+    contestants: list(given.contestants),
+    rounds: given.rounds === undefined ? undefined : positive('rounds', given.rounds),
+    profile: given.profile,
+    out: given.out ?? defaultOut,
+  };
+}

@@ -1,0 +1,26 @@
+import { createInterface } from 'node:readline';
+import { EtcdEphemeral } from '../../src/index.ts';
+import type { ClientOrders } from './client-process.ts';
+
+const { options, keys = {}, watch = [] } = JSON.parse(process.argv[2] ?? '') as ClientOrders;
+const client = await EtcdEphemeral.connect(options);
+for (const path of watch) {
+  client
+    .list(path, { watch: true, missing: 'wait' })
+    .subscribe(({ children, status }) => console.log(`list ${path} ${status} ${children.join(' ')}`));
+}
+for (const [path, value] of Object.entries(keys)) {
+  const registration = await client.addKey(path, value);
+  registration.state$.subscribe((state) => console.log(`state ${path} ${state}`));
+}
+console.log('ready');
+
+createInterface(process.stdin).on('line', (ms) => {
+  const end = performance.now() + Number(ms);
+  while (performance.now() < end);
+  console.log('unblocked');
+});
+process.on('SIGTERM', () => {
+  // Nothing of a closed client keeps its process.
+  void client.close().then(() => process.stdin.destroy());
+});
