@@ -43,6 +43,8 @@ export class OwnSockets {
   }
 
   add(socket: Socket): void {
+    // grpc-js takes its own listener off when it is done with a connection; a peer that dies after that resets it all the same.
+    socket.on('error', () => {});
     if (this.#destroyed) {
       socket.destroy();
       return;

@@ -127,6 +127,7 @@ export class TestElastic {
   readonly hosts: TestHost[] = [];
   readonly #folder = temporaryFolder('elastic-test-');
   readonly #remotes: ElasticRemote[] = [];
+  #count = 0;
 
   constructor() {
     clusters.add(this);
@@ -134,7 +135,8 @@ export class TestElastic {
 
   /** Starts one more host. The first one founds the cluster. */
   async add(options: HostOptions = {}): Promise<TestHost> {
-    const host = new TestHost(`h${this.hosts.length + 1}`, this.#folder, await freePorts(2));
+    this.#count += 1;
+    const host = new TestHost(`h${this.#count}`, this.#folder, await freePorts(2));
     this.hosts.push(host);
     this.restart(host, options);
     return host;
