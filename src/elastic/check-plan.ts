@@ -58,7 +58,8 @@ function current({ change }: Observed): Change | undefined {
 }
 
 function checkRecord(policy: Policy, observed: Observed, plan: Plan, change: Change): readonly string[] {
-  if (change.generation !== (observed.change?.generation ?? 0) + 1) return ['the generation does not follow the last one'];
+  if (change.generation !== (observed.change?.generation ?? 0) + 1)
+    return ['the generation does not follow the last one'];
   if (change.kind === 'join') return checkAdd(observed, change, change.peerUrls, true);
   if (change.memberId === undefined) return ['the change names no member'];
   if (change.kind === 'promote') return checkPromote(observed, plan, change.memberId);
@@ -67,7 +68,8 @@ function checkRecord(policy: Policy, observed: Observed, plan: Plan, change: Cha
   if (change.cause === 'dead' && member && isFresh(member, observed)) faults.push(`${member.name} is alive`);
   if (change.cause === 'shrink' && member && !member.isLearner) {
     if (voters(observed).length <= 1) faults.push('the last voter is never removed');
-    if (!observed.volunteers.some((one) => one.host === member.name)) faults.push(`${member.name} has no agent that could stop it`);
+    if (!observed.volunteers.some((one) => one.host === member.name))
+      faults.push(`${member.name} has no agent that could stop it`);
   }
   if (change.cause === 'dead' && voters(observed).length - 1 < policy.minVoters) {
     const spare = observed.volunteers.some((one) => !voters(observed).some((voter) => voter.name === one.host));
@@ -77,7 +79,12 @@ function checkRecord(policy: Policy, observed: Observed, plan: Plan, change: Cha
   return faults;
 }
 
-function checkAdd(observed: Observed, change: Change | undefined, urls: readonly string[], first = false): readonly string[] {
+function checkAdd(
+  observed: Observed,
+  change: Change | undefined,
+  urls: readonly string[],
+  first = false,
+): readonly string[] {
   if (change?.kind !== 'join') return ['no join is in flight'];
   const faults = checkQuorum(observed, voters(observed), 0);
   const learners = observed.members.filter((member) => member.isLearner);
@@ -90,7 +97,8 @@ function checkPromote(observed: Observed, plan: Plan, memberId: string): readonl
   const member = find(observed, memberId);
   if (!member?.isLearner) return ['only a learner is promoted'];
   const faults = checkQuorum(observed, voters(observed), 1);
-  if (member.name === '' || !isFresh(member, observed)) faults.push('the learner has not answered within the last second');
+  if (member.name === '' || !isFresh(member, observed))
+    faults.push('the learner has not answered within the last second');
   const [only, another] = voters(observed);
   if (only && !another && plan.wanted.voters.includes(only.name)) {
     const third = observed.volunteers.some((one) => one.proven && one.host !== member.name && one.host !== only.name);
@@ -112,7 +120,8 @@ function checkRemove(observed: Observed, change: Change | undefined, memberId: s
 
 function checkMove(observed: Observed, change: Change | undefined, to: string): readonly string[] {
   const heir = find(observed, to);
-  if (change?.kind !== 'remove' || change.memberId === to) return ['the leader moves only away from a member that goes'];
+  if (change?.kind !== 'remove' || change.memberId === to)
+    return ['the leader moves only away from a member that goes'];
   return heir && !heir.isLearner && isFresh(heir, observed) ? [] : ['the new leader is no live voter'];
 }
 

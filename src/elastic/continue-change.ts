@@ -12,7 +12,8 @@ import { sameUrls } from './view.ts';
  *   remove   open ──leader moved away──▶ open ──removed──▶ done          (given up before the removal: failed)
  */
 export function continueChange(situation: Situation, change: Change): Outcome {
-  if (change.kind === 'join') return change.phase === 'added' ? awaitLearner(situation, change) : beginJoin(situation, change);
+  if (change.kind === 'join')
+    return change.phase === 'added' ? awaitLearner(situation, change) : beginJoin(situation, change);
   if (change.kind === 'promote') return continuePromotion(situation, change);
   return continueRemoval(situation, change);
 }
@@ -27,7 +28,12 @@ function beginJoin(situation: Situation, change: Change): Outcome {
     return added ? act({ do: 'removeMember', host: change.host, memberId: added.id, why }) : failed(change, why);
   }
   if (added) {
-    return act({ do: 'markAdded', host: change.host, memberId: added.id, why: `etcd knows ${change.host} as a learner already` });
+    return act({
+      do: 'markAdded',
+      host: change.host,
+      memberId: added.id,
+      why: `etcd knows ${change.host} as a learner already`,
+    });
   }
   if (openForMs(situation) >= OPEN_LIMIT_MS) return failed(change, 'it could not begin in time');
   const amiss = unsettled(situation.voters);
@@ -89,7 +95,10 @@ function continueRemoval(situation: Situation, change: Change): Outcome {
   if (!member.leader) return act(removal);
   const heir = mostAdvanced(staying);
   if (!heir) return waitFor(`${change.host} stays a member`, 'no other voter could lead');
-  return { steps: [{ do: 'moveLeader', to: heir.id, why: `${change.host} leads, and is to go` }, removal], blocked: [] };
+  return {
+    steps: [{ do: 'moveLeader', to: heir.id, why: `${change.host} leads, and is to go` }, removal],
+    blocked: [],
+  };
 }
 
 /** Someone taken for dead who answers, or is about to, is no longer removed for that; nor is one that is no longer told to leave. */

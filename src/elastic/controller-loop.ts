@@ -2,9 +2,9 @@ import { sleep } from '../core/clock.ts';
 import { Election, type Lock } from '../core/election.ts';
 import { debugLog, messageOf } from '../core/log.ts';
 import type { ClusterAdmin } from '../etcd/cluster-admin.ts';
-import type { Coordination } from './coordination.ts';
 import { controllerStep, type StepResult } from './controller.ts';
 import { EtcdControllerPort } from './controller-port.ts';
+import type { Coordination } from './coordination.ts';
 import type { Plan } from './model.ts';
 import type { Observer, View } from './observer.ts';
 import type { ElasticConfig } from './options.ts';
@@ -105,7 +105,8 @@ export class ControllerLoop {
     const [step] = plan.steps;
     const trouble = error === undefined ? '' : messageOf(error);
     if (step && error === undefined) this.#config.logger.info(`${step.do}: ${step.why}`);
-    if (trouble !== '' && trouble !== this.#lastTrouble) this.#config.logger.warn(`${step?.do ?? 'a step'} failed: ${trouble}`);
+    if (trouble !== '' && trouble !== this.#lastTrouble)
+      this.#config.logger.warn(`${step?.do ?? 'a step'} failed: ${trouble}`);
     this.#lastTrouble = trouble;
   }
 

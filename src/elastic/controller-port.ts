@@ -1,10 +1,10 @@
-import { ConnectionError } from '../core/errors.ts';
 import type { Lock } from '../core/election.ts';
+import { ConnectionError } from '../core/errors.ts';
 import type { Compare, Op } from '../core/store.ts';
-import type { ClusterAdmin } from '../etcd/cluster-admin.ts';
 import type { Shared } from '../ephemeral/shared.ts';
-import { ClusterStateError } from './errors.ts';
+import type { ClusterAdmin } from '../etcd/cluster-admin.ts';
 import type { AddedLearner, ControllerPort, ControllerWrite } from './controller.ts';
+import { ClusterStateError } from './errors.ts';
 import type { Observed } from './model.ts';
 import type { Observer, View } from './observer.ts';
 import { KEYS, type PublishedPlan } from './records.ts';
@@ -95,7 +95,12 @@ export class EtcdControllerPort implements ControllerPort {
   }
 
   async #txn(compares: readonly Compare[], success: readonly Op[]): Promise<number> {
-    const elected: Compare = { target: { key: this.#lock.key }, field: 'create', op: '=', operand: this.#lock.createRevision };
+    const elected: Compare = {
+      target: { key: this.#lock.key },
+      field: 'create',
+      op: '=',
+      operand: this.#lock.createRevision,
+    };
     const txn = { compares: [elected, ...compares], success };
     const { connection } = this.#shared;
     const answer = await connection.attempt((store) => store.txn(txn, { timeoutMs: WRITE_BUDGET_MS }));

@@ -43,7 +43,11 @@ export interface StepResult {
  * One look and at most one step. A step that fails is no reason to forget what was seen: a change that etcd refuses again and again
  * would never be found to have lapsed.
  */
-export async function controllerStep(port: ControllerPort, policy: Policy, previous: Plan | undefined): Promise<StepResult> {
+export async function controllerStep(
+  port: ControllerPort,
+  policy: Policy,
+  previous: Plan | undefined,
+): Promise<StepResult> {
   const observed = await port.observe();
   const plan = makePlan(policy, observed, previous);
   const faults = checkPlan(policy, observed, plan);
@@ -90,7 +94,11 @@ async function carryOn(port: ControllerPort, observed: Observed, change: Change,
       await port.write({ ifRevision, change: { ...change, phase: 'withdrawn' } });
       return;
     case 'finish':
-      await port.write({ ifRevision, change: { ...change, phase: step.phase, outcome: step.why }, forget: forgotten(change, step.phase) });
+      await port.write({
+        ifRevision,
+        change: { ...change, phase: step.phase, outcome: step.why },
+        forget: forgotten(change, step.phase),
+      });
       return;
   }
 }

@@ -10,7 +10,11 @@ export function isSettled(keys: ElasticKeys, host: string, role: 'client' | 'lea
   const { plan } = keys;
   if (!plan?.converged || keys.leaving.length > 0) return false;
   if (keys.idealSize !== undefined && keys.idealSize !== plan.idealSize) return false;
-  const wanted = plan.wanted.voters.includes(host) ? 'voter' : plan.wanted.learners.includes(host) ? 'learner' : 'client';
+  const wanted = plan.wanted.voters.includes(host)
+    ? 'voter'
+    : plan.wanted.learners.includes(host)
+      ? 'learner'
+      : 'client';
   return wanted === role;
 }
 

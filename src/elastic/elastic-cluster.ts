@@ -1,5 +1,5 @@
-import { BehaviorSubject, distinctUntilChanged, map, type Observable } from 'rxjs';
 import { addAbortListener } from 'node:events';
+import { BehaviorSubject, distinctUntilChanged, map, type Observable } from 'rxjs';
 import { messageOf } from '../core/log.ts';
 import type { Ephemeral } from '../ephemeral/api.ts';
 import { ConvergenceFlag, hasConverged, isSettled } from './convergence.ts';
@@ -183,7 +183,8 @@ export class ElasticCluster implements AsyncDisposable {
 
   #update(): void {
     const keys = this.#agent?.coordination?.keys;
-    const settled = keys !== undefined && this.#state === 'running' && isSettled(keys, this.#config.hostname, this.#role);
+    const settled =
+      keys !== undefined && this.#state === 'running' && isSettled(keys, this.#config.hostname, this.#role);
     void this.#flag?.set(settled);
     // Told from elsewhere, with `ephemeral elastic leave`.
     if (this.#state === 'running' && keys?.leaving.includes(this.#config.hostname)) void this.leave();

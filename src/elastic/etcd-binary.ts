@@ -18,7 +18,7 @@ export interface EtcdBinary {
  * @throws EtcdProcessError when there is none, or one that does not serve here
  */
 export async function findEtcd(option: string | undefined, env: NodeJS.ProcessEnv): Promise<EtcdBinary> {
-  const named = option ?? (env['ETCD_BIN'] || undefined);
+  const named = option ?? (env.ETCD_BIN || undefined);
   const path = named ?? onPath('etcd', env);
   if (path === undefined) {
     throw new EtcdProcessError('etcd is not on the PATH: install it, or name it as etcdPath or in ETCD_BIN');
@@ -46,7 +46,8 @@ async function askVersion(path: string): Promise<string> {
     return /etcd Version: (\S+)/.exec(stdout)?.[1] ?? stdout.trim().slice(0, 80);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? 'there is no such file' : code === 'EACCES' ? 'it is not executable' : messageOf(error);
+    const why =
+      code === 'ENOENT' ? 'there is no such file' : code === 'EACCES' ? 'it is not executable' : messageOf(error);
     throw new EtcdProcessError(`cannot run ${path}: ${why}`, { cause: error });
   }
 }
@@ -58,7 +59,7 @@ export function etcdEnvironment(): NodeJS.ProcessEnv {
 }
 
 function onPath(name: string, env: NodeJS.ProcessEnv): string | undefined {
-  const folders = (env['PATH'] ?? '').split(delimiter).filter(Boolean);
+  const folders = (env.PATH ?? '').split(delimiter).filter(Boolean);
   return folders.map((folder) => join(folder, name)).find(isExecutable);
 }
 

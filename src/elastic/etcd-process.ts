@@ -118,7 +118,8 @@ export function describeExit(code: number | null, signal: NodeJS.Signals | null)
   if (signal === 'SIGTERM' || signal === 'SIGINT') return { reason: 'stopped', text: `stopped by ${signal}` };
   if (signal !== null) return { reason: 'killed', text: `killed by ${signal}` };
   if (code === 0) return { reason: 'removed', text: 'exit 0: it was removed from the cluster' };
-  if (code === 1) return { reason: 'refused', text: 'exit 1: its configuration or its cluster does not allow it to run' };
+  if (code === 1)
+    return { reason: 'refused', text: 'exit 1: its configuration or its cluster does not allow it to run' };
   if (code === 2) return { reason: 'panic', text: 'exit 2: it panicked' };
   return { reason: 'unknown', text: `exit ${code}` };
 }
@@ -158,7 +159,9 @@ function exitOf(child: ChildProcess): Promise<EtcdExit> {
 function spawned(child: ChildProcess, path: string): Promise<number> {
   return new Promise((resolve, reject) => {
     child.once('spawn', () => resolve(child.pid ?? 0));
-    child.once('error', (error) => reject(new EtcdProcessError(`cannot run ${path}: ${error.message}`, { cause: error })));
+    child.once('error', (error) =>
+      reject(new EtcdProcessError(`cannot run ${path}: ${error.message}`, { cause: error })),
+    );
   });
 }
 

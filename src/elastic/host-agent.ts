@@ -87,7 +87,10 @@ export class HostAgent {
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(this.#timeout()), hasData ? 2 ** 31 - 1 : config.startTimeoutMs);
     try {
-      await abortable(this.#begin(AbortSignal.any([either, deadline.signal])), AbortSignal.any([either, deadline.signal]));
+      await abortable(
+        this.#begin(AbortSignal.any([either, deadline.signal])),
+        AbortSignal.any([either, deadline.signal]),
+      );
     } finally {
       clearTimeout(timer);
     }
@@ -156,7 +159,9 @@ export class HostAgent {
       await this.admin.updatePeerUrls(answer.url, member.id, urls, PEEK_TIMEOUT_MS);
       return false;
     }
-    this.config.logger.warn(`member ${pinned.memberId} ${member ? 'has moved' : 'was removed'}: its data is kept aside`);
+    this.config.logger.warn(
+      `member ${pinned.memberId} ${member ? 'has moved' : 'was removed'}: its data is kept aside`,
+    );
     this.#folder.archive(pinned.memberId);
     this.#state.update({ memberId: undefined, initialCluster: undefined });
     return true;
@@ -237,7 +242,9 @@ export class HostAgent {
       await abortable(keeper.volunteer(), signal);
     } catch (error) {
       if (!(error instanceof PathExistsError)) throw error;
-      throw new DuplicateHostError(`a host named ${config.hostname} is in the cluster, and alive: choose another hostname`);
+      throw new DuplicateHostError(
+        `a host named ${config.hostname} is in the cluster, and alive: choose another hostname`,
+      );
     }
     const warn = (message: string) => config.logger.warn(message);
     const source = keysThrough(coordination.shared, config.namespace);
@@ -331,4 +338,3 @@ export class HostAgent {
     return this.server?.isRunning ? abortable(this.server.status(), AbortSignal.timeout(UNPUBLISH_MS)) : undefined;
   }
 }
-

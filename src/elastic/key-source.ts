@@ -1,5 +1,5 @@
-import type { ClusterAdmin } from '../etcd/cluster-admin.ts';
 import type { Shared } from '../ephemeral/shared.ts';
+import type { ClusterAdmin } from '../etcd/cluster-admin.ts';
 import type { KeySource } from './observer.ts';
 import { decodeKeys } from './records.ts';
 

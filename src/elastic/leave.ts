@@ -39,9 +39,11 @@ async function isLast(agent: HostAgent): Promise<boolean> {
   if (!coordination || !keys) return false;
   const others = keys.volunteers.filter(({ host }) => host !== config.hostname && !keys.leaving.includes(host));
   if (others.length > 0) return false;
-  const answer = await askMembers(agent.admin, [coordination.shared.connection.store.endpoint], coordination.clusterId).catch(
-    (error: unknown) => void log('%s', messageOf(error)),
-  );
+  const answer = await askMembers(
+    agent.admin,
+    [coordination.shared.connection.store.endpoint],
+    coordination.clusterId,
+  ).catch((error: unknown) => void log('%s', messageOf(error)));
   const voters = answer?.members.filter((member) => !member.isLearner) ?? [];
   return voters.length === 1 && voters[0]?.id === holds;
 }

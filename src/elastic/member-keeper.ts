@@ -1,12 +1,12 @@
 import { debugLog, messageOf } from '../core/log.ts';
-import type { ClusterAdmin } from '../etcd/cluster-admin.ts';
 import type { Registration } from '../ephemeral/api.ts';
+import type { ClusterAdmin } from '../etcd/cluster-admin.ts';
 import type { Coordination } from './coordination.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { EndpointBook } from './endpoint-book.ts';
 import type { EtcdExit } from './etcd-process.ts';
-import { askMembership } from './membership.ts';
 import type { LocalServer } from './local-server.ts';
+import { askMembership } from './membership.ts';
 import type { Nomination } from './model.ts';
 import { isAskedToPromote, type NomineePort, promoteSelf } from './nominee.ts';
 import type { ElasticConfig } from './options.ts';
@@ -173,10 +173,13 @@ export class MemberKeeper {
   async #restart(exit: EtcdExit): Promise<boolean> {
     const { server, folder, state } = this.#context;
     this.#failures += 1;
-    if (this.#failures >= GIVEN_UP_AFTER) await this.#admit(`its etcd ends again and again (${exit.text}): ${server.tail()}`);
+    if (this.#failures >= GIVEN_UP_AFTER)
+      await this.#admit(`its etcd ends again and again (${exit.text}): ${server.tail()}`);
     const initialCluster = state.current?.initialCluster;
     try {
-      await server.start(folder.hasLog || initialCluster === undefined ? undefined : { initialCluster, state: 'existing' });
+      await server.start(
+        folder.hasLog || initialCluster === undefined ? undefined : { initialCluster, state: 'existing' },
+      );
       return true;
     } catch (error) {
       log('%s', messageOf(error));

@@ -21,7 +21,12 @@ export function remember(memory: Memory, observed: Observed): Memory {
       silentSinceMs.set(member.id, memory.silentSinceMs.get(member.id) ?? observed.nowMs);
     }
   }
-  return { silentSinceMs, answeringSinceMs, failures: failuresAfter(memory, observed), change: seeChange(memory, observed) };
+  return {
+    silentSinceMs,
+    answeringSinceMs,
+    failures: failuresAfter(memory, observed),
+    change: seeChange(memory, observed),
+  };
 }
 
 /** An agent that is there but whose etcd has failed for good, which it says by no longer being proven, is as good as none. */
@@ -33,7 +38,12 @@ function seeChange(memory: Memory, observed: Observed): SeenChange | undefined {
   const { change, nowMs } = observed;
   if (!change) return undefined;
   const member = observed.members.find((one) => one.id === change.memberId);
-  const progress = [change.incarnation, member?.name, member?.status?.dbSizeBytes, member?.status?.raftAppliedIndex].join(' ');
+  const progress = [
+    change.incarnation,
+    member?.name,
+    member?.status?.dbSizeBytes,
+    member?.status?.raftAppliedIndex,
+  ].join(' ');
   const { generation, phase } = change;
   const before = memory.change;
   if (before?.generation !== generation || before.phase !== phase) {

@@ -14,7 +14,16 @@ type Rule = (situation: Situation) => Outcome | undefined;
  * With nothing in flight: the first of these that applies. What is broken comes before what is asked for; the dead go before anyone is
  * added (adding first to three with one dead is refused, or costs the quorum); a ready learner votes before a voter leaves.
  */
-const RULES: readonly Rule[] = [forgetGone, strayLearner, deadMember, readyLearner, leaver, missingVoter, surplus, missingLearner];
+const RULES: readonly Rule[] = [
+  forgetGone,
+  strayLearner,
+  deadMember,
+  readyLearner,
+  leaver,
+  missingVoter,
+  surplus,
+  missingLearner,
+];
 
 export function nextChange(situation: Situation): Outcome {
   const blocked: Blocked[] = [];
@@ -30,7 +39,9 @@ export function nextChange(situation: Situation): Outcome {
 /** Orders to, and intents of, hosts that have neither a member nor an agent any more. */
 function forgetGone({ observed, members }: Situation): Outcome | undefined {
   const hosts = [...observed.leaving, ...observed.nominations.map((nomination) => nomination.host)].sort();
-  const gone = hosts.find((host) => !members.some((member) => member.host === host) && !isThere(observed.volunteers, host));
+  const gone = hosts.find(
+    (host) => !members.some((member) => member.host === host) && !isThere(observed.volunteers, host),
+  );
   return gone === undefined ? undefined : act({ do: 'forget', host: gone, why: `${gone} is gone for good` });
 }
 
@@ -68,7 +79,8 @@ function readyLearner(situation: Situation): Outcome | undefined {
   if (!learner) return undefined;
   const volunteer = situation.eligible.find((one) => one.host === learner.host);
   const why = unready(situation, learner) ?? tooEarly(situation, learner);
-  if (why !== undefined || !volunteer) return wait({ what: `${learner.host} does not vote yet`, why: why ?? 'it is not eligible' });
+  if (why !== undefined || !volunteer)
+    return wait({ what: `${learner.host} does not vote yet`, why: why ?? 'it is not eligible' });
   const amiss = unsettled(situation.voters, 1);
   if (amiss) return wait(amiss);
   const change: Draft = {
@@ -122,7 +134,11 @@ function joinNext(situation: Situation, hosts: readonly string[], why: string): 
   const volunteer = eligible.find((one) => one.host === host);
   if (!volunteer) return undefined;
   const [other] = learners;
-  if (other) return wait({ what: `${volunteer.host} does not join yet`, why: `${nameOf(other)} is a learner, and etcd takes one at a time` });
+  if (other)
+    return wait({
+      what: `${volunteer.host} does not join yet`,
+      why: `${nameOf(other)} is a learner, and etcd takes one at a time`,
+    });
   const amiss = unsettled(situation.voters) ?? sameIdSoon(situation, volunteer);
   return amiss ? wait(amiss) : record(situation, joinOf(volunteer, 'grow', why));
 }
@@ -131,7 +147,10 @@ function sameIdSoon({ observed, memory }: Situation, volunteer: Volunteer): Bloc
   const { change } = observed;
   if (!change || !memory.change || !sameUrls(change.peerUrls, volunteer.peerUrls)) return undefined;
   if (observed.nowMs - memory.change.phaseSinceMs >= SAME_ID_MS) return undefined;
-  return { what: `${volunteer.host} does not join yet`, why: 'a member with its URLs was removed within the last second' };
+  return {
+    what: `${volunteer.host} does not join yet`,
+    why: 'a member with its URLs was removed within the last second',
+  };
 }
 
 /** Voters or learners that are not wanted: the youngest first, the leader last. An agentless one cannot be told and is left alone. */
@@ -142,7 +161,9 @@ function surplus(situation: Situation): Outcome | undefined {
   const since = (member: MemberView) => eligible.find((one) => one.host === member.host)?.since ?? 0;
   const tooMany = [...voters, ...learners]
     .filter((member) => member.agent && !isWanted(situation, member.host, member.isLearner))
-    .sort((a, b) => Number(b.isLearner) - Number(a.isLearner) || Number(a.leader) - Number(b.leader) || since(b) - since(a));
+    .sort(
+      (a, b) => Number(b.isLearner) - Number(a.isLearner) || Number(a.leader) - Number(b.leader) || since(b) - since(a),
+    );
   const [next] = tooMany;
   return next && remove(situation, next, 'shrink', `${wantedCount(situation)}, and ${next.host} is not one of them`);
 }

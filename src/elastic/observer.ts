@@ -33,7 +33,13 @@ export class Observer {
   #lastSize: number | undefined;
   #warnedOf: string | undefined;
 
-  constructor(source: KeySource, admin: ClusterAdmin, clock: Clock, localSize: number | undefined, warn: (message: string) => void) {
+  constructor(
+    source: KeySource,
+    admin: ClusterAdmin,
+    clock: Clock,
+    localSize: number | undefined,
+    warn: (message: string) => void,
+  ) {
     this.#source = source;
     this.#admin = admin;
     this.#clock = clock;
@@ -48,7 +54,9 @@ export class Observer {
       this.#admin.alarms(endpoint, CALL_TIMEOUT_MS),
     ]);
     const answers = await Promise.all(members.map((member) => this.#ask(member)));
-    const statuses = new Map(answers.flatMap((answer) => (answer ? [[answer.status.memberId, answer.status] as const] : [])));
+    const statuses = new Map(
+      answers.flatMap((answer) => (answer ? [[answer.status.memberId, answer.status] as const] : [])),
+    );
     const nowMs = this.#clock.now();
     const observed: Observed = {
       nowMs,
@@ -84,7 +92,9 @@ export class Observer {
   /** A size that is none changes nothing: the last valid one holds. */
   #size({ idealSize, invalidSize }: ElasticKeys): number {
     if (invalidSize !== undefined && invalidSize !== this.#warnedOf) {
-      this.#warn(`the ideal size is stored as "${invalidSize}", which is no whole number from 1 to 99: the last valid one holds`);
+      this.#warn(
+        `the ideal size is stored as "${invalidSize}", which is no whole number from 1 to 99: the last valid one holds`,
+      );
     }
     this.#warnedOf = invalidSize;
     if (idealSize !== undefined) this.#lastSize = idealSize;
@@ -110,4 +120,3 @@ function leaderOf(members: readonly ListedMember[], statuses: ReadonlyMap<string
   const named = voters.flatMap((voter) => statuses.get(voter.id)?.leader ?? []);
   return named.find((id) => id !== '0' && named.filter((other) => other === id).length * 2 > voters.length) ?? '0';
 }
-

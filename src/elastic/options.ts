@@ -131,7 +131,10 @@ export function resolveElasticOptions(options: ElasticOptions): ElasticConfig {
     bootstrap: options.bootstrap ?? false,
     clientUrls,
     serverUrls,
-    advertiseClientUrls: checkUrls('advertiseClientUrls', options.advertiseClientUrls ?? options.clientUrls ?? clientUrls),
+    advertiseClientUrls: checkUrls(
+      'advertiseClientUrls',
+      options.advertiseClientUrls ?? options.clientUrls ?? clientUrls,
+    ),
     advertiseServerUrls: checkUrls('advertiseServerUrls', options.advertiseServerUrls ?? serverUrls),
     noServer: options.noServer ?? false,
     namespace: checkNamespace(options.namespace ?? '/_elastic'),
@@ -156,7 +159,9 @@ const SILENT: Logger = { info() {}, warn() {}, error() {} };
 function checkNames(options: ElasticOptions): void {
   const unknown = Object.keys(options).filter((name) => !NAMES.includes(name));
   if (unknown.length > 0) {
-    throw new InvalidOptionError(`ElasticCluster has no option "${unknown.join('", "')}"; it takes ${NAMES.join(', ')}`);
+    throw new InvalidOptionError(
+      `ElasticCluster has no option "${unknown.join('", "')}"; it takes ${NAMES.join(', ')}`,
+    );
   }
 }
 
@@ -171,15 +176,24 @@ function checkTogether(config: ElasticConfig): void {
   if (config.dataDir === config.stateDir || config.stateDir.startsWith(`${config.dataDir}/etcd`)) {
     throw new InvalidOptionError('stateDir has to lie apart from the data: it must outlive it');
   }
-  for (const [name, urls] of [['advertiseClientUrls', config.advertiseClientUrls], ['advertiseServerUrls', config.advertiseServerUrls]] as const) {
+  for (const [name, urls] of [
+    ['advertiseClientUrls', config.advertiseClientUrls],
+    ['advertiseServerUrls', config.advertiseServerUrls],
+  ] as const) {
     const wildcard = urls.find((url) => /\/\/(0\.0\.0\.0|\[::\])(:|$)/.test(url));
-    if (wildcard) throw new InvalidOptionError(`${name}: ${wildcard} is an address to listen on, not one to be reached at`);
+    if (wildcard)
+      throw new InvalidOptionError(`${name}: ${wildcard} is an address to listen on, not one to be reached at`);
   }
 }
 
 /** Whether starting a new cluster here could surprise anyone: on this machine alone it cannot. */
 export function mayBootstrapUnasked(config: ElasticConfig): boolean {
-  const urls = [...config.clientUrls, ...config.serverUrls, ...config.advertiseClientUrls, ...config.advertiseServerUrls];
+  const urls = [
+    ...config.clientUrls,
+    ...config.serverUrls,
+    ...config.advertiseClientUrls,
+    ...config.advertiseServerUrls,
+  ];
   return urls.every(isLoopback);
 }
 
@@ -200,7 +214,9 @@ function checkNamespace(namespace: string): string {
 
 export function checkSize(size: number | undefined): number | undefined {
   if (size === undefined || (Number.isInteger(size) && size >= SIZE_MIN && size <= SIZE_MAX)) return size;
-  throw new InvalidOptionError(`idealClusterSize is a whole number from ${SIZE_MIN} to ${SIZE_MAX}, got ${String(size)}`);
+  throw new InvalidOptionError(
+    `idealClusterSize is a whole number from ${SIZE_MIN} to ${SIZE_MAX}, got ${String(size)}`,
+  );
 }
 
 function checkPolicy({ chooser = dynamicSize, minVoters = 3, deadAfter = 30 }: ElasticOptions): Policy {
@@ -213,7 +229,9 @@ function checkPolicy({ chooser = dynamicSize, minVoters = 3, deadAfter = 30 }: E
 function checkTuning(tuning: EtcdTuning): EtcdTuning {
   const unknown = Object.keys(tuning).filter((name) => !TUNING_NAMES.includes(name));
   if (unknown.length > 0) {
-    throw new InvalidOptionError(`the option etcd has no "${unknown.join('", "')}"; it takes ${TUNING_NAMES.join(', ')}`);
+    throw new InvalidOptionError(
+      `the option etcd has no "${unknown.join('", "')}"; it takes ${TUNING_NAMES.join(', ')}`,
+    );
   }
   return tuning;
 }
@@ -229,7 +247,8 @@ function readCredentials({ trustedCaFile, certFile, keyFile }: ElasticOptions): 
     if (certFile !== undefined) throw new InvalidOptionError('certFile needs trustedCaFile, to know whom to trust');
     return undefined;
   }
-  if ((certFile === undefined) !== (keyFile === undefined)) throw new InvalidOptionError('certFile and keyFile go together');
+  if ((certFile === undefined) !== (keyFile === undefined))
+    throw new InvalidOptionError('certFile and keyFile go together');
   const rootCertificate = read('trustedCaFile', trustedCaFile);
   if (certFile === undefined || keyFile === undefined) return { rootCertificate };
   return { rootCertificate, certChain: read('certFile', certFile), privateKey: read('keyFile', keyFile) };

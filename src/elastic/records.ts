@@ -57,9 +57,13 @@ export function decodeKeys(namespace: string, kvs: readonly KeyValue[]): Elastic
   const size = textOf(at(KEYS.idealSize));
   return {
     volunteers: below(KEYS.volunteer).flatMap(({ name, kv }) => toVolunteer(name, kv) ?? []),
-    nominations: below(KEYS.nominated).flatMap(({ kv }) => parse<Nomination>(kv, ['host', 'memberId', 'initialCluster']) ?? []),
+    nominations: below(KEYS.nominated).flatMap(
+      ({ kv }) => parse<Nomination>(kv, ['host', 'memberId', 'initialCluster']) ?? [],
+    ),
     leaving: below(KEYS.leaving).map(({ name }) => name),
-    endpoints: new Map(below(KEYS.endpoints).map(({ name, kv }) => [name, (textOf(kv) ?? '').split(',').filter(Boolean)])),
+    endpoints: new Map(
+      below(KEYS.endpoints).map(({ name, kv }) => [name, (textOf(kv) ?? '').split(',').filter(Boolean)]),
+    ),
     leases: new Map(below(KEYS.volunteer).map(({ name, kv }) => [name, kv.lease])),
     converged: below(KEYS.converged).map(({ name }) => name),
     change: parse<Change>(change, ['generation', 'kind', 'phase', 'host', 'peerUrls']),
@@ -83,7 +87,9 @@ function parse<T>(kv: KeyValue | undefined, fields: readonly (keyof T)[]): T | u
   if (text === undefined) return undefined;
   try {
     const value = JSON.parse(text) as T;
-    return typeof value === 'object' && value !== null && fields.every((field) => value[field] !== undefined) ? value : undefined;
+    return typeof value === 'object' && value !== null && fields.every((field) => value[field] !== undefined)
+      ? value
+      : undefined;
   } catch {
     return undefined;
   }

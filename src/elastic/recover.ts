@@ -34,30 +34,42 @@ export interface RecoveryPlan {
  * asked before anything is changed. The agent has to be stopped, and is started as ever afterwards.
  * @throws ClusterStateError when there is a quorum after all, when another member has more, or when it is not confirmed
  */
-export async function recover(config: ElasticConfig, confirm: (plan: RecoveryPlan) => Promise<boolean>): Promise<RecoveryPlan> {
+export async function recover(
+  config: ElasticConfig,
+  confirm: (plan: RecoveryPlan) => Promise<boolean>,
+): Promise<RecoveryPlan> {
   const folder = new DataFolder(config.dataDir);
   const unlock = lockFolder(folder.lock);
   const admin = new ClusterAdmin({ credentials: config.credentials, auth: config.auth });
   try {
     const state = new StateFile(config.stateDir);
-    if (!folder.hasLog || !state.current) throw new ClusterStateError(`${config.dataDir} holds no member’s data: recover on a host that has some`);
+    if (!folder.hasLog || !state.current)
+      throw new ClusterStateError(`${config.dataDir} holds no member’s data: recover on a host that has some`);
     const { members, clusterId, memberId } = state.current;
     const others = members.filter(({ id }) => id !== memberId);
     const urls = others.flatMap(({ clientUrls }) => clientUrls);
     const answer = await askMembers(admin, urls, clusterId);
-    if (answer) throw new ClusterStateError(`${answer.url} has a quorum: nothing needs to be recovered; start this host as ever`);
+    if (answer)
+      throw new ClusterStateError(`${answer.url} has a quorum: nothing needs to be recovered; start this host as ever`);
     const own = await withServer(config, folder, admin, [], (server) => statusOf(server));
-    const statuses = await Promise.all(others.map(({ clientUrls }) => admin.status(clientUrls[0] ?? '', CALL_TIMEOUT_MS).catch(() => undefined)));
+    const statuses = await Promise.all(
+      others.map(({ clientUrls }) => admin.status(clientUrls[0] ?? '', CALL_TIMEOUT_MS).catch(() => undefined)),
+    );
     const heard = others.flatMap(({ name }, index) => {
       const status = statuses[index];
       return status ? [{ name, raftIndex: status.raftIndex }] : [];
     });
     const ahead = heard.find(({ raftIndex }) => raftIndex > own.raftIndex);
-    if (ahead) throw new ClusterStateError(`${ahead.name} has more (raft index ${ahead.raftIndex}, here ${own.raftIndex}): recover there`);
+    if (ahead)
+      throw new ClusterStateError(
+        `${ahead.name} has more (raft index ${ahead.raftIndex}, here ${own.raftIndex}): recover there`,
+      );
     const silent = others.filter(({ name }) => !heard.some((one) => one.name === name)).map(({ name }) => name);
     const plan: RecoveryPlan = { raftIndex: own.raftIndex, others: heard, silent };
     if (!(await confirm(plan))) throw new ClusterStateError('not confirmed: nothing was changed');
-    const status = await withServer(config, folder, admin, ['--force-new-cluster'], (server) => server.ready(AbortSignal.timeout(START_MS)));
+    const status = await withServer(config, folder, admin, ['--force-new-cluster'], (server) =>
+      server.ready(AbortSignal.timeout(START_MS)),
+    );
     state.update({ memberId: status.memberId, members: members.filter(({ id }) => id === memberId), endpoints: [] });
     return plan;
   } finally {
@@ -84,7 +96,9 @@ export async function restore(config: ElasticConfig, snapshot: string): Promise<
     // It is another cluster from here on; the old one stays on record beside it.
     if (state.current) renameSync(state.path, `${state.path}.before-restore`);
   } catch (error) {
-    throw error instanceof ClusterStateError ? error : new EtcdProcessError(`the snapshot could not be restored: ${messageOf(error)}`, { cause: error });
+    throw error instanceof ClusterStateError
+      ? error
+      : new EtcdProcessError(`the snapshot could not be restored: ${messageOf(error)}`, { cause: error });
   } finally {
     unlock();
   }

@@ -59,7 +59,8 @@ export class ElasticRemote {
     for (;;) {
       const status = await this.status().catch((error: unknown) => error as Error);
       if (!(status instanceof Error) && status.converged && status.quorum) return;
-      if (this.#clock.now() >= endMs) throw new ElasticTimeoutError(`not as wanted within ${timeoutMs / 1_000} s: ${missing(status)}`);
+      if (this.#clock.now() >= endMs)
+        throw new ElasticTimeoutError(`not as wanted within ${timeoutMs / 1_000} s: ${missing(status)}`);
       await sleep(POLL_MS, undefined, { signal });
     }
   }
@@ -88,7 +89,9 @@ export class ElasticRemote {
       if (!observed.leaving.includes(host) && !observed.members.some(({ name }) => name === host)) return;
       if (this.#clock.now() >= endMs) {
         const why = (await this.status()).blocked.map(({ what, why }) => `${what}: ${why}`).join('; ');
-        throw new ElasticTimeoutError(`${host} was told to leave and has not left within ${timeoutMs / 1_000} s: ${why || 'no controller acts'}`);
+        throw new ElasticTimeoutError(
+          `${host} was told to leave and has not left within ${timeoutMs / 1_000} s: ${why || 'no controller acts'}`,
+        );
       }
       await sleep(POLL_MS, undefined, { signal });
     }

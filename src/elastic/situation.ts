@@ -1,5 +1,5 @@
 import { backoffAfter, FRESH_MS, LAG_ENTRIES, LAG_PART } from './limits.ts';
-import type { Blocked, Memory, MemberView, Observed, Policy, Volunteer, Wanted } from './model.ts';
+import type { Blocked, MemberView, Memory, Observed, Policy, Volunteer, Wanted } from './model.ts';
 import { joinFault } from './version.ts';
 import { quorum, viewMembers } from './view.ts';
 
@@ -24,7 +24,9 @@ export function assess(policy: Policy, observed: Observed, memory: Memory, previ
   const learners = members.filter((member) => member.isLearner);
   const faults = observed.volunteers.map((volunteer) => [volunteer, faultOf(volunteer, observed, memory)] as const);
   const eligible = faults.filter(([, fault]) => fault === undefined).map(([volunteer]) => volunteer);
-  const ineligible = faults.flatMap(([volunteer, fault]) => (fault && !observed.leaving.includes(volunteer.host) ? fault : []));
+  const ineligible = faults.flatMap(([volunteer, fault]) =>
+    fault && !observed.leaving.includes(volunteer.host) ? fault : [],
+  );
   const base = { policy, observed, memory, members, voters, learners, eligible, ineligible };
   const sizes = { idealSize: observed.idealSize, minVoters: policy.minVoters };
   const seen = members.map((member) => (member.dead && !mayBury(base, member) ? { ...member, dead: false } : member));

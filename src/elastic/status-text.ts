@@ -7,12 +7,19 @@ export function statusText(status: ClusterStatus): string {
 }
 
 /** What would be done now, and why. */
-export function planText({ wanted, steps, blocked, converged }: Pick<ClusterStatus, 'wanted' | 'steps' | 'blocked' | 'converged'>): string {
+export function planText({
+  wanted,
+  steps,
+  blocked,
+  converged,
+}: Pick<ClusterStatus, 'wanted' | 'steps' | 'blocked' | 'converged'>): string {
   const lines = [
     `wanted   ${wantedText(wanted.voters, 'voter')}${wanted.learners.length > 0 ? `; warm learner ${wanted.learners.join(', ')}` : ''}`,
     ...steps.map((step) => `next     ${describeStep(step)}, because ${step.why}`),
     ...blocked.flatMap(reason),
-    ...(steps.length === 0 && blocked.length === 0 ? [converged ? 'nothing to do' : 'nothing to do at this moment'] : []),
+    ...(steps.length === 0 && blocked.length === 0
+      ? [converged ? 'nothing to do' : 'nothing to do at this moment']
+      : []),
   ];
   return `${lines.join('\n')}\n`;
 }
@@ -59,12 +66,16 @@ function reason({ what, why, todo }: Blocked): string[] {
 }
 
 function wantedText(hosts: readonly string[], what: string): string {
-  return hosts.length === 0 ? 'unknown' : `${hosts.length} ${what}${hosts.length === 1 ? '' : 's'}: ${hosts.join(', ')}`;
+  return hosts.length === 0
+    ? 'unknown'
+    : `${hosts.length} ${what}${hosts.length === 1 ? '' : 's'}: ${hosts.join(', ')}`;
 }
 
 function describeChange({ kind, host, phase }: Change): string {
-  if (kind === 'join') return phase === 'added' ? `${host} is starting as a learner` : `${host} is to join as a learner`;
-  if (kind === 'promote') return phase === 'withdrawn' ? `the promotion of ${host} is withdrawn` : `${host} is becoming a voter`;
+  if (kind === 'join')
+    return phase === 'added' ? `${host} is starting as a learner` : `${host} is to join as a learner`;
+  if (kind === 'promote')
+    return phase === 'withdrawn' ? `the promotion of ${host} is withdrawn` : `${host} is becoming a voter`;
   return `${host} is being removed`;
 }
 
@@ -108,7 +119,12 @@ const COLUMNS: readonly (readonly [string, (row: StatusRow) => string])[] = [
 function table(rows: readonly StatusRow[]): string[] {
   const cells = [COLUMNS.map(([title]) => title), ...rows.map((row) => COLUMNS.map(([, cell]) => cell(row)))];
   const widths = COLUMNS.map((_, column) => Math.max(...cells.map((line) => line[column]?.length ?? 0)));
-  const lines = cells.map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd());
+  const lines = cells.map((line) =>
+    line
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
   return rows.some(({ leader }) => leader) ? [...lines, '* leads'] : lines;
 }
 

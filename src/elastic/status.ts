@@ -109,6 +109,7 @@ function problemOf(member: MemberView, told: string | undefined): string | undef
   if (told !== undefined) return told;
   if (member.leaving) return 'leaving';
   if (!member.started) return 'has not started yet';
-  if (!member.answers) return member.agent ? 'its etcd does not answer; its agent does' : 'neither its etcd nor its agent answers';
+  if (!member.answers)
+    return member.agent ? 'its etcd does not answer; its agent does' : 'neither its etcd nor its agent answers';
   return member.agent ? undefined : 'its agent is gone: start ephemeral elastic run there';
 }

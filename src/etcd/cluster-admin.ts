@@ -7,7 +7,7 @@ import { ConnectionError } from '../core/errors.ts';
 import type { KeyValue } from '../core/store.ts';
 import { parseEndpoint } from './endpoints.ts';
 import { rangeRequest, toHeader, toRangeResult } from './messages.ts';
-import { type Auth, type Credentials, type Source, resolveOptions } from './options.ts';
+import { type Auth, type Credentials, resolveOptions, type Source } from './options.ts';
 import { type RawStream, Transport } from './transport.ts';
 
 export interface ClusterAdminOptions {
@@ -133,7 +133,11 @@ export class ClusterAdmin {
   }
 
   /** The reply lists all members, the new one among them: what its `--initial-cluster` is made from. */
-  async addLearner(url: string, peerUrls: readonly string[], timeoutMs: number): Promise<MemberList & { readonly id: string }> {
+  async addLearner(
+    url: string,
+    peerUrls: readonly string[],
+    timeoutMs: number,
+  ): Promise<MemberList & { readonly id: string }> {
     const request = { peerURLs: peerUrls, isLearner: true };
     const raw = await this.#call<RawMembers & { member: RawMember }>(url, 'Cluster', 'memberAdd', request, timeoutMs);
     return { ...toMemberList(raw), id: raw.member.ID };
@@ -158,7 +162,13 @@ export class ClusterAdmin {
 
   /** Seconds a lease has left, and was granted for; `undefined` when there is none. */
   async leaseTime(url: string, id: string, timeoutMs: number): Promise<LeaseTime | undefined> {
-    const answer = await this.#call<{ TTL: string; grantedTTL: string }>(url, 'Lease', 'leaseTimeToLive', { ID: id }, timeoutMs);
+    const answer = await this.#call<{ TTL: string; grantedTTL: string }>(
+      url,
+      'Lease',
+      'leaseTimeToLive',
+      { ID: id },
+      timeoutMs,
+    );
     return Number(answer.TTL) < 0 ? undefined : { leftS: Number(answer.TTL), grantedS: Number(answer.grantedTTL) };
   }
 
@@ -234,7 +244,8 @@ export class ClusterAdmin {
     request: object,
     timeoutMs: number,
   ): Promise<Response> {
-    if (timeoutMs <= 0) throw new ConnectionError(`${method} was not sent to ${url}: its time was over before it began`);
+    if (timeoutMs <= 0)
+      throw new ConnectionError(`${method} was not sent to ${url}: its time was over before it began`);
     const transport = await this.#at(url);
     try {
       const call = () => transport.call<Response>(service, method, request, timeoutMs);

@@ -33,7 +33,11 @@ type UnaryMethod = (
 
 type StreamMethod = (metadata: Metadata, options: object) => RawStream<object, object>;
 
-type DownloadMethod = (request: object, metadata: Metadata, options: { readonly deadline: number }) => RawStream<object, object>;
+type DownloadMethod = (
+  request: object,
+  metadata: Metadata,
+  options: { readonly deadline: number },
+) => RawStream<object, object>;
 
 type ServiceName = 'KV' | 'Lease' | 'Watch' | 'Auth' | 'Cluster' | 'Maintenance';
 
@@ -208,7 +212,12 @@ export class Transport {
   }
 
   /** One request, many answers. */
-  download<Response>(service: 'Maintenance', method: string, request: object, timeoutMs: number): RawStream<object, Response> {
+  download<Response>(
+    service: 'Maintenance',
+    method: string,
+    request: object,
+    timeoutMs: number,
+  ): RawStream<object, Response> {
     const client = this.#clients[service];
     const start = client[method] as unknown as DownloadMethod;
     const stream = start.call(client, request, this.#metadata, { deadline: Date.now() + timeoutMs });

@@ -14,31 +14,37 @@ async function three(flags: readonly string[] = []): Promise<TestElastic> {
   return cluster;
 }
 
-test.serial('a follower that dies for good is replaced by a new host, and one voter fewer is never enough', async (t) => {
-  const cluster = await three();
-  t.teardown(() => cluster.destroy());
-  const [h1, h2, h3] = cluster.hosts;
-  if (!h1 || !h2 || !h3) return t.fail();
-  await h3.crash();
-  const remote = cluster.remote();
-  const degraded = await until(async () => {
-    const status = await remote.status();
-    return status.blocked.some(({ what }) => what.includes('h3 is dead')) && status;
-  }, 'h3 to be given up');
-  t.is(degraded.canStand, 0);
-  t.is(degraded.rows.find(({ host }) => host === 'h3')?.role, 'dead');
-  t.false(degraded.healthy);
+test.serial(
+  'a follower that dies for good is replaced by a new host, and one voter fewer is never enough',
+  async (t) => {
+    const cluster = await three();
+    t.teardown(() => cluster.destroy());
+    const [h1, h2, h3] = cluster.hosts;
+    if (!h1 || !h2 || !h3) return t.fail();
+    await h3.crash();
+    const remote = cluster.remote();
+    const degraded = await until(async () => {
+      const status = await remote.status();
+      return status.blocked.some(({ what }) => what.includes('h3 is dead')) && status;
+    }, 'h3 to be given up');
+    t.is(degraded.canStand, 0);
+    t.is(degraded.rows.find(({ host }) => host === 'h3')?.role, 'dead');
+    t.false(degraded.healthy);
 
-  await cluster.add();
-  const healed = await cluster.settled(3, 'after the replacement');
-  t.deepEqual([...healed.wanted.voters].sort(), ['h1', 'h2', 'h4']);
+    await cluster.add();
+    const healed = await cluster.settled(3, 'after the replacement');
+    t.deepEqual([...healed.wanted.voters].sort(), ['h1', 'h2', 'h4']);
 
-  // It comes back with its old folder: that is put aside, and it is a volunteer like any other.
-  cluster.restart(h3);
-  await h3.ready();
-  await until(async () => (await remote.status()).rows.some(({ host, role }) => host === 'h3' && role === 'learner'), 'h3 to be the spare');
-  t.true(readdirSync(h3.dataDir).some((name) => name.startsWith('removed-')));
-});
+    // It comes back with its old folder: that is put aside, and it is a volunteer like any other.
+    cluster.restart(h3);
+    await h3.ready();
+    await until(
+      async () => (await remote.status()).rows.some(({ host, role }) => host === 'h3' && role === 'learner'),
+      'h3 to be the spare',
+    );
+    t.true(readdirSync(h3.dataDir).some((name) => name.startsWith('removed-')));
+  },
+);
 
 test.serial('a member whose folder was wiped joins anew, under its name, without waiting to be dead', async (t) => {
   const cluster = await three();
@@ -50,10 +56,14 @@ test.serial('a member whose folder was wiped joins anew, under its name, without
   h3.wipe();
   cluster.restart(h3);
   await h3.ready();
-  const after = await until(async () => {
-    const row = (await cluster.settled(3)).rows.find(({ host }) => host === 'h3');
-    return row?.memberId !== before && row;
-  }, 'h3 to have a new member id', CHANGE_PATIENCE_MS);
+  const after = await until(
+    async () => {
+      const row = (await cluster.settled(3)).rows.find(({ host }) => host === 'h3');
+      return row?.memberId !== before && row;
+    },
+    'h3 to have a new member id',
+    CHANGE_PATIENCE_MS,
+  );
   t.is(after.role, 'voter');
 });
 
@@ -81,7 +91,10 @@ test.serial('all hosts stop at once and start one after the other: the same memb
   const before = (await cluster.settled(3)).rows.map(({ memberId }) => memberId);
   for (const host of cluster.hosts) host.signal('SIGTERM');
   await Promise.all(cluster.hosts.map((host) => host.ended()));
-  t.deepEqual(cluster.hosts.map((host) => host.etcdPid), [undefined, undefined, undefined]);
+  t.deepEqual(
+    cluster.hosts.map((host) => host.etcdPid),
+    [undefined, undefined, undefined],
+  );
 
   cluster.restart(h1);
   await until(() => h1.etcdPid, 'the first etcd to run');
@@ -90,7 +103,10 @@ test.serial('all hosts stop at once and start one after the other: the same memb
   await Promise.all([h1.ready(), h2.ready()]);
   cluster.restart(h3);
   await h3.ready();
-  t.deepEqual((await cluster.settled(3)).rows.map(({ memberId }) => memberId), before);
+  t.deepEqual(
+    (await cluster.settled(3)).rows.map(({ memberId }) => memberId),
+    before,
+  );
   t.regex(await etcdctl(h3.clientUrl, 'get', '/kept'), /value/);
 });
 
@@ -133,10 +149,14 @@ test.serial('a learner whose host dies while it joins is put away, and the next 
   await until(async () => (await cluster.remote().status()).rows.some(({ role }) => role === 'learner'), 'a learner');
   await h2.crash();
   await cluster.add();
-  const status = await until(async () => {
-    const { rows, healthy } = await cluster.remote().status();
-    return healthy && rows.find(({ host, role }) => host === 'h3' && role === 'learner');
-  }, 'h3 to be the learner', CHANGE_PATIENCE_MS);
+  const status = await until(
+    async () => {
+      const { rows, healthy } = await cluster.remote().status();
+      return healthy && rows.find(({ host, role }) => host === 'h3' && role === 'learner');
+    },
+    'h3 to be the learner',
+    CHANGE_PATIENCE_MS,
+  );
   t.truthy(status.memberId);
 });
 
@@ -146,7 +166,8 @@ test.serial('a size that is none is refused by the command, and changes nothing 
   const h1 = await cluster.add({ flags: ['--ideal-cluster-size', '3'] });
   await h1.ready();
   const remote = cluster.remote();
-  for (const size of [0, -1, 70_000, 2.5, Number.NaN]) await t.throwsAsync(remote.resize(size), { code: 'INVALID_OPTION' });
+  for (const size of [0, -1, 70_000, 2.5, Number.NaN])
+    await t.throwsAsync(remote.resize(size), { code: 'INVALID_OPTION' });
   await etcdctl(h1.clientUrl, 'put', '/_elastic/chooser/dynamicsize/idealclustersize', 'five');
   await until(() => h1.stderr.includes('"five"'), 'a warning about it');
   t.is((await remote.status()).wanted.voters.length, 1);

@@ -27,7 +27,10 @@ test('five hosts, told with etcdctl to be three and then five, are three and fiv
 
   for (const host of cluster.hosts) host.signal('SIGTERM');
   t.deepEqual(await Promise.all(cluster.hosts.map((host) => host.ended())), [143, 143, 143, 143, 143]);
-  t.deepEqual(cluster.hosts.map((host) => host.etcdPid), [undefined, undefined, undefined, undefined, undefined]);
+  t.deepEqual(
+    cluster.hosts.map((host) => host.etcdPid),
+    [undefined, undefined, undefined, undefined, undefined],
+  );
 });
 
 async function startedVoters(endpoint: string): Promise<(string | undefined)[]> {

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import test from 'ava';
-import { heal } from '../../src/elastic/heal.ts';
 import { listBackups } from '../../src/elastic/backup.ts';
+import { heal } from '../../src/elastic/heal.ts';
 import { CHANGE_PATIENCE_MS, TestElastic, type TestHost } from '../support/elastic.ts';
 import { etcdctl } from '../support/etcdctl.ts';
 import { until } from '../support/wait.ts';
@@ -20,39 +20,42 @@ function ephemeral(...args: string[]): Promise<{ stdout: string; stderr: string 
   return run(process.execPath, ['--import', 'tsx', COMMAND, ...args]);
 }
 
-test.serial('two of three lost for good: the status says so, and recovery goes on with the third, to which the others come back', async (t) => {
-  const cluster = new TestElastic();
-  t.teardown(() => cluster.destroy());
-  const h1 = await cluster.add();
-  await h1.ready();
-  const h2 = await cluster.add();
-  const h3 = await cluster.add();
-  await cluster.settled(3);
-  await etcdctl(h1.clientUrl, 'put', '/kept', 'value');
-  await Promise.all([h2.crash(), h3.crash()]);
-  const remote = cluster.remote();
-  const lost = await until(async () => {
-    const status = await remote.status();
-    return !status.quorum && status;
-  }, 'the loss to be seen');
-  t.is(lost.canStand, -1);
-  t.regex(lost.blocked.map(({ todo }) => todo).join(), /ephemeral elastic recover/);
+test.serial(
+  'two of three lost for good: the status says so, and recovery goes on with the third, to which the others come back',
+  async (t) => {
+    const cluster = new TestElastic();
+    t.teardown(() => cluster.destroy());
+    const h1 = await cluster.add();
+    await h1.ready();
+    const h2 = await cluster.add();
+    const h3 = await cluster.add();
+    await cluster.settled(3);
+    await etcdctl(h1.clientUrl, 'put', '/kept', 'value');
+    await Promise.all([h2.crash(), h3.crash()]);
+    const remote = cluster.remote();
+    const lost = await until(async () => {
+      const status = await remote.status();
+      return !status.quorum && status;
+    }, 'the loss to be seen');
+    t.is(lost.canStand, -1);
+    t.regex(lost.blocked.map(({ todo }) => todo).join(), /ephemeral elastic recover/);
 
-  await t.throwsAsync(ephemeral('elastic', 'recover', ...hostFlags(h1), '--yes'), { message: /FOLDER_IN_USE/ });
-  await h1.stop();
-  await t.throwsAsync(ephemeral('elastic', 'recover', ...hostFlags(h1)), { message: /--yes/ });
-  const { stderr } = await ephemeral('elastic', 'recover', ...hostFlags(h1), '--yes');
-  t.regex(stderr, /Not heard of: h2, h3/);
-  cluster.restart(h1);
-  await h1.ready();
-  t.regex(await etcdctl(h1.clientUrl, 'get', '/kept'), /value/);
-  h2.wipe();
-  cluster.restart(h2);
-  cluster.restart(h3);
-  const healed = await cluster.settled(3, 'after the recovery');
-  t.is(healed.clusterId, lost.clusterId);
-  await t.throwsAsync(ephemeral('elastic', 'recover', ...hostFlags(h1), '--yes'), { message: /FOLDER_IN_USE/ });
-});
+    await t.throwsAsync(ephemeral('elastic', 'recover', ...hostFlags(h1), '--yes'), { message: /FOLDER_IN_USE/ });
+    await h1.stop();
+    await t.throwsAsync(ephemeral('elastic', 'recover', ...hostFlags(h1)), { message: /--yes/ });
+    const { stderr } = await ephemeral('elastic', 'recover', ...hostFlags(h1), '--yes');
+    t.regex(stderr, /Not heard of: h2, h3/);
+    cluster.restart(h1);
+    await h1.ready();
+    t.regex(await etcdctl(h1.clientUrl, 'get', '/kept'), /value/);
+    h2.wipe();
+    cluster.restart(h2);
+    cluster.restart(h3);
+    const healed = await cluster.settled(3, 'after the recovery');
+    t.is(healed.clusterId, lost.clusterId);
+    await t.throwsAsync(ephemeral('elastic', 'recover', ...hostFlags(h1), '--yes'), { message: /FOLDER_IN_USE/ });
+  },
+);
 
 test.serial('under NOSPACE all is frozen and nobody restarted; the offered command heals it', async (t) => {
   const cluster = new TestElastic();
@@ -79,25 +82,28 @@ test.serial('under NOSPACE all is frozen and nobody restarted; the offered comma
   t.is(h1.etcdPid, pid);
 });
 
-test.serial('a backup is taken before a change; restored elsewhere, it is a cluster of its own with the same data', async (t) => {
-  const cluster = new TestElastic();
-  t.teardown(() => cluster.destroy());
-  const h1 = await cluster.add();
-  await h1.ready();
-  await etcdctl(h1.clientUrl, 'put', '/kept', 'value');
-  await cluster.add();
-  const { clusterId } = await cluster.settled(1, 'and a learner');
-  const backups = `${h1.stateDir}/backups`;
-  const [backup] = await until(() => listBackups(backups), 'a backup');
-  const h3 = await cluster.add({ flags: [] });
-  await h3.ready();
-  await h3.crash();
-  await ephemeral('elastic', 'restore', `${backups}/${backup}`, ...hostFlags(h3), '--yes');
-  cluster.restart(h3, { seeds: ['http://127.0.0.1:1'] });
-  await h3.ready();
-  t.regex(await etcdctl(h3.clientUrl, 'get', '/kept'), /value/);
-  t.notRegex(h3.stderr, new RegExp(`cluster ${clusterId}.*belongs`));
-});
+test.serial(
+  'a backup is taken before a change; restored elsewhere, it is a cluster of its own with the same data',
+  async (t) => {
+    const cluster = new TestElastic();
+    t.teardown(() => cluster.destroy());
+    const h1 = await cluster.add();
+    await h1.ready();
+    await etcdctl(h1.clientUrl, 'put', '/kept', 'value');
+    await cluster.add();
+    const { clusterId } = await cluster.settled(1, 'and a learner');
+    const backups = `${h1.stateDir}/backups`;
+    const [backup] = await until(() => listBackups(backups), 'a backup');
+    const h3 = await cluster.add({ flags: [] });
+    await h3.ready();
+    await h3.crash();
+    await ephemeral('elastic', 'restore', `${backups}/${backup}`, ...hostFlags(h3), '--yes');
+    cluster.restart(h3, { seeds: ['http://127.0.0.1:1'] });
+    await h3.ready();
+    t.regex(await etcdctl(h3.clientUrl, 'get', '/kept'), /value/);
+    t.notRegex(h3.stderr, new RegExp(`cluster ${clusterId}.*belongs`));
+  },
+);
 
 test.serial('a name that is taken by a living host is refused, and nothing is added', async (t) => {
   const cluster = new TestElastic();
@@ -168,5 +174,9 @@ test.serial('while one member is being restarted, the next one is not removed', 
   t.is((await remote.status()).rows.find(({ host }) => host === 'h3')?.role, 'voter');
   cluster.restart(h2, { flags });
   t.is(await h3.ended(), 130);
-  await until(async () => !(await remote.status()).rows.some(({ host }) => host === 'h3'), 'h3 to be gone', CHANGE_PATIENCE_MS);
+  await until(
+    async () => !(await remote.status()).rows.some(({ host }) => host === 'h3'),
+    'h3 to be gone',
+    CHANGE_PATIENCE_MS,
+  );
 });

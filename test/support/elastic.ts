@@ -62,7 +62,9 @@ export class TestHost {
     const args = ['elastic', 'run', '--hostname', this.name, '--data-dir', this.dataDir];
     args.push('--client-urls', this.clientUrl, '--server-urls', this.serverUrl);
     if (seeds.length > 0) args.push('--seeds', seeds.join());
-    const child = spawn(process.execPath, ['--import', 'tsx', COMMAND, ...args, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, ['--import', 'tsx', COMMAND, ...args, ...flags], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     bindToThisProcess(child);
     child.stdout.on('data', (chunk: Buffer) => {
       this.stdout += chunk.toString();

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import type { ElasticOptions } from '../../elastic/options.ts';
-import { type GlobalFlags, connectOptions } from '../options.ts';
 import type { Context } from '../context.ts';
+import { connectOptions, type GlobalFlags } from '../options.ts';
 
 /** What describes a host, for `run`, `recover` and `restore`. */
 export interface HostFlags extends GlobalFlags {
@@ -51,7 +51,8 @@ export function elasticOptions(flags: HostFlags, env: Context['env']): ElasticOp
   const { autoCompaction, quotaBytes, snapshotCount, heartbeatMs, electionMs, etcdArg: extraArgs } = flags;
   const etcd = defined({ autoCompaction, quotaBytes, snapshotCount, heartbeatMs, electionMs, extraArgs });
   const { auth } = flags.user === undefined ? {} : connectOptions(flags, env);
-  const { hostname, dataDir, stateDir, seeds, bootstrap, clientUrls, serverUrls, namespace, minVoters, deadAfter } = flags;
+  const { hostname, dataDir, stateDir, seeds, bootstrap, clientUrls, serverUrls, namespace, minVoters, deadAfter } =
+    flags;
   const { advertiseClientUrls, advertiseServerUrls, idealClusterSize, startTimeout, etcdPath } = flags;
   const { certFile, keyFile, trustedCaFile, clientCertAuth } = flags;
   const { peerCertFile, peerKeyFile, peerTrustedCaFile, peerClientCertAuth } = flags;

@@ -12,7 +12,9 @@ export async function recover(context: Context, flags: RecoverFlags): Promise<nu
   const [{ recover: run }, { resolveElasticOptions }] = await load();
   const config = resolveElasticOptions(elasticOptions(flags, context.env));
   await run(config, (plan) => confirm(context, flags, describe(config.hostname, plan)));
-  context.stdout.write(`${config.hostname} is the cluster’s only member now: start it as ever; the others then join anew\n`);
+  context.stdout.write(
+    `${config.hostname} is the cluster’s only member now: start it as ever; the others then join anew\n`,
+  );
   return EXIT_OK;
 }
 
@@ -22,7 +24,9 @@ export async function restore(context: Context, flags: RecoverFlags, snapshot: s
   const what = `This makes a NEW cluster of ${config.hostname} from ${snapshot}; what lies in ${config.dataDir} is kept aside.`;
   if (!(await confirm(context, flags, what))) throw new UsageError('not confirmed: nothing was changed');
   await run(config, snapshot);
-  context.stdout.write(`restored: start ${config.hostname} as ever; the other hosts join anew without their state folders\n`);
+  context.stdout.write(
+    `restored: start ${config.hostname} as ever; the other hosts join anew without their state folders\n`,
+  );
   return EXIT_OK;
 }
 
@@ -47,6 +51,8 @@ function describe(host: string, { raftIndex, others, silent }: RecoveryPlan): st
   return [
     `This makes ${host} the only member of its cluster, with all it has (raft index ${raftIndex}).`,
     ...(heard.length > 0 ? [`Others that answer: ${heard.join(', ')}.`] : []),
-    ...(silent.length > 0 ? [`Not heard of: ${silent.join(', ')}. What they alone had is lost. They must not run meanwhile.`] : []),
+    ...(silent.length > 0
+      ? [`Not heard of: ${silent.join(', ')}. What they alone had is lost. They must not run meanwhile.`]
+      : []),
   ].join('\n');
 }

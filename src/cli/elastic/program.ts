@@ -24,13 +24,19 @@ function flagsOf<Flags extends GlobalFlags>(command: Command): Flags {
 }
 
 function addHostCommands(elastic: Command, context: Context, exitWith: Exit): void {
-  hostOptions(elastic.command('run').description('run this host, until a signal: ^C leaves the cluster, SIGTERM stops and stays a member'))
+  hostOptions(
+    elastic
+      .command('run')
+      .description('run this host, until a signal: ^C leaves the cluster, SIGTERM stops and stays a member'),
+  )
     .addOption(new Option('--on-signal <what>', 'what ^C and SIGTERM do').choices(['stop', 'leave']))
     .action(async (_: unknown, command: Command) => {
       const [{ runElastic }, { ElasticCluster }] = await Promise.all([import('./run.ts'), import('../../elastic.ts')]);
       exitWith(await runElastic(context, flagsOf<RunFlags>(command), (options) => new ElasticCluster(options)));
     });
-  hostOptions(elastic.command('recover').description('after most members are lost for good: go on with this host’s alone'))
+  hostOptions(
+    elastic.command('recover').description('after most members are lost for good: go on with this host’s alone'),
+  )
     .option('--yes', 'do not ask')
     .action(async (_: unknown, command: Command) => exitWith(await recover(context, flagsOf<RecoverFlags>(command))));
   hostOptions(elastic.command('restore <snapshot>').description('found a new cluster on this host from a backup'))
@@ -43,7 +49,9 @@ function addHostCommands(elastic: Command, context: Context, exitWith: Exit): vo
 function addRemoteCommands(elastic: Command, context: Context, exitWith: Exit): void {
   elastic
     .command('status')
-    .description('one row a host; what is wrong, what is being done, what to do. Exit 0 only when healthy and as wanted')
+    .description(
+      'one row a host; what is wrong, what is being done, what to do. Exit 0 only when healthy and as wanted',
+    )
     .option('--watch', 'go on as it changes')
     .action(async (_: unknown, command: Command) => exitWith(await status(context, flagsOf<WaitFlags>(command))));
   elastic
@@ -61,7 +69,9 @@ function addRemoteCommands(elastic: Command, context: Context, exitWith: Exit): 
   elastic
     .command('resize <size>')
     .description('say how many voters there should be, from 1 to 99')
-    .action(async (size: string, _: unknown, command: Command) => exitWith(await resize(context, flagsOf(command), size)));
+    .action(async (size: string, _: unknown, command: Command) =>
+      exitWith(await resize(context, flagsOf(command), size)),
+    );
   elastic
     .command('leave [host]')
     .description('remove a host for good, whether or not it runs (default: this one)')
@@ -112,4 +122,3 @@ function hostOptions(command: Command): Command {
     .option('--election-ms <n>', 'without a leader’s heartbeat until an election', parseCount)
     .option('--etcd-arg <arg>', 'passed on to etcd as it is; may be repeated', collect);
 }
-

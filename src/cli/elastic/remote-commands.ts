@@ -1,3 +1,5 @@
+import { abortable } from '../../core/abortable.ts';
+import { messageOf } from '../../core/log.ts';
 import type { ElasticRemote } from '../../elastic/remote.ts';
 import type { ClusterStatus } from '../../elastic/status.ts';
 import type { Context } from '../context.ts';
@@ -5,8 +7,6 @@ import { EXIT_ERROR, EXIT_OK, UsageError } from '../exit.ts';
 import { connectOptions, type GlobalFlags } from '../options.ts';
 import { escapeLines, writeJson } from '../output.ts';
 import { interruptible } from '../session.ts';
-import { abortable } from '../../core/abortable.ts';
-import { messageOf } from '../../core/log.ts';
 
 export interface WaitFlags extends GlobalFlags {
   watch?: boolean;
@@ -24,7 +24,12 @@ async function withRemote<T>(context: Context, flags: GlobalFlags, body: Body<T>
   const { ElasticRemote } = await import('../../elastic/remote.ts');
   const { hosts, credentials, auth } = connectOptions(flags, context.env);
   return interruptible(context.signals, async (signal) => {
-    const remote = new ElasticRemote({ endpoints: hosts, credentials, auth, namespace: flags.namespace ?? DEFAULT_NAMESPACE });
+    const remote = new ElasticRemote({
+      endpoints: hosts,
+      credentials,
+      auth,
+      namespace: flags.namespace ?? DEFAULT_NAMESPACE,
+    });
     try {
       return await abortable(body(remote, signal), signal);
     } finally {

@@ -46,7 +46,8 @@ async function start(cluster: ElasticCluster, isSignalled: () => boolean): Promi
 
 function interrupt(cluster: ElasticCluster, say: (message: string) => void): void {
   const what = cluster.interrupt();
-  if (what.did === 'leave') say('leaving the cluster for good; once more to hear what it waits for, a third time to end at once');
+  if (what.did === 'leave')
+    say('leaving the cluster for good; once more to hear what it waits for, a third time to end at once');
   else if (what.did === 'tell') say(`it waits for ${what.waitsFor}`);
   else say('ended at once: its member may still have to be removed (ephemeral elastic leave)');
 }
@@ -55,7 +56,7 @@ function announce(context: Context, flags: RunFlags): void {
   const line = flags.json ? JSON.stringify({ ready: true }) : 'ready';
   context.stdout.write(`${line}\n`);
   // systemd's Type=notify; NotifyAccess=all lets a child of ours say it.
-  if (context.env['NOTIFY_SOCKET']) spawn('systemd-notify', ['--ready'], { stdio: 'ignore' }).on('error', () => {});
+  if (context.env.NOTIFY_SOCKET) spawn('systemd-notify', ['--ready'], { stdio: 'ignore' }).on('error', () => {});
 }
 
 function exitCode({ reason, error }: ElasticExit, signalled: NodeJS.Signals | undefined): number {

@@ -14,22 +14,38 @@ test('what is safe passes', (t) => {
 
 test('a removal that leaves less than a quorum alive is refused', (t) => {
   const observed = cluster({ voters: ['h1', 'h2', 'h3'], silent: ['h2'] });
-  refused(t, check(observed, record(observed, { kind: 'remove', cause: 'leave', host: 'h3', memberId: 'id-h3' })), '1 of 2 voters');
+  refused(
+    t,
+    check(observed, record(observed, { kind: 'remove', cause: 'leave', host: 'h3', memberId: 'id-h3' })),
+    '1 of 2 voters',
+  );
 });
 
 test('the last voter is never removed', (t) => {
   const observed = cluster({ voters: ['h1'] });
-  refused(t, check(observed, record(observed, { kind: 'remove', cause: 'leave', host: 'h1', memberId: 'id-h1' })), 'last voter');
+  refused(
+    t,
+    check(observed, record(observed, { kind: 'remove', cause: 'leave', host: 'h1', memberId: 'id-h1' })),
+    'last voter',
+  );
 });
 
 test('the living are not removed as dead', (t) => {
   const observed = cluster({ voters: ['h1', 'h2', 'h3'], clients: ['h4'] });
-  refused(t, check(observed, record(observed, { kind: 'remove', cause: 'dead', host: 'h3', memberId: 'id-h3' })), 'h3 is alive');
+  refused(
+    t,
+    check(observed, record(observed, { kind: 'remove', cause: 'dead', host: 'h3', memberId: 'id-h3' })),
+    'h3 is alive',
+  );
 });
 
 test('a dead voter without a replacement is not removed below minVoters', (t) => {
   const observed = cluster({ voters: ['h1', 'h2', 'h3'], silent: ['h3'] });
-  refused(t, check(observed, record(observed, { kind: 'remove', cause: 'dead', host: 'h3', memberId: 'id-h3' })), 'minVoters');
+  refused(
+    t,
+    check(observed, record(observed, { kind: 'remove', cause: 'dead', host: 'h3', memberId: 'id-h3' })),
+    'minVoters',
+  );
 });
 
 test('a second change is refused while one is in flight', (t) => {
@@ -40,7 +56,10 @@ test('a second change is refused while one is in flight', (t) => {
 });
 
 test('a change must follow the last one', (t) => {
-  const observed = { ...cluster({ voters: ['h1'], clients: ['h2'] }), change: draft({ kind: 'join', cause: 'grow', host: 'h2' }, 7, 'done') };
+  const observed = {
+    ...cluster({ voters: ['h1'], clients: ['h2'] }),
+    change: draft({ kind: 'join', cause: 'grow', host: 'h2' }, 7, 'done'),
+  };
   const stale: Step = { do: 'record', change: draft({ kind: 'join', cause: 'grow', host: 'h2' }, 7), why: '' };
   refused(t, check(observed, stale), 'generation');
 });
@@ -80,22 +99,44 @@ test('a leader moves only to a live voter, and only away from one that goes', (t
 test('an end that has not come is not recorded', (t) => {
   const observed = cluster({ voters: ['h1', 'h2', 'h3'], learners: ['h4'] });
   const removal = draft({ kind: 'remove', cause: 'leave', host: 'h3', memberId: 'id-h3' }, 1);
-  refused(t, check({ ...observed, change: removal }, { do: 'finish', phase: 'done', host: 'h3', why: '' }), 'still there');
+  refused(
+    t,
+    check({ ...observed, change: removal }, { do: 'finish', phase: 'done', host: 'h3', why: '' }),
+    'still there',
+  );
   const promotion = draft({ kind: 'promote', cause: 'grow', host: 'h4', memberId: 'id-h4' }, 1);
-  refused(t, check({ ...observed, change: promotion }, { do: 'finish', phase: 'done', host: 'h4', why: '' }), 'still one');
-  refused(t, check({ ...observed, change: promotion }, { do: 'finish', phase: 'failed', host: 'h4', why: '' }), 'withdrawn');
+  refused(
+    t,
+    check({ ...observed, change: promotion }, { do: 'finish', phase: 'done', host: 'h4', why: '' }),
+    'still one',
+  );
+  refused(
+    t,
+    check({ ...observed, change: promotion }, { do: 'finish', phase: 'failed', host: 'h4', why: '' }),
+    'withdrawn',
+  );
 });
 
 test('what a chooser of the user’s own wants is judged too', (t) => {
   const observed = cluster({ voters: ['h1'] });
-  const plan = (voters: string[], learners: string[] = []): Plan => ({ ...empty(observed), wanted: { voters, learners } });
+  const plan = (voters: string[], learners: string[] = []): Plan => ({
+    ...empty(observed),
+    wanted: { voters, learners },
+  });
   refused(t, checkPlan(POLICY, observed, plan(['h1', 'h1'])), 'twice');
   refused(t, checkPlan(POLICY, observed, plan(['h9'])), 'unknown hosts');
   refused(t, checkPlan(POLICY, observed, plan(['h1'], ['h2', 'h3'])), 'one learner');
 });
 
-function refused(t: { true(actual: boolean, message: string): unknown }, faults: readonly string[], expected: string): void {
-  t.true(faults.some((fault) => fault.includes(expected)), `expected "${expected}" among: ${faults.join('; ') || 'nothing'}`);
+function refused(
+  t: { true(actual: boolean, message: string): unknown },
+  faults: readonly string[],
+  expected: string,
+): void {
+  t.true(
+    faults.some((fault) => fault.includes(expected)),
+    `expected "${expected}" among: ${faults.join('; ') || 'nothing'}`,
+  );
 }
 
 function check(observed: Observed, step: Step): readonly string[] {

@@ -33,7 +33,11 @@ const WRONG: readonly (readonly [object, RegExp])[] = [
 
 test('each wrong option is one clear error, before anything is started', (t) => {
   for (const [options, message] of WRONG) {
-    t.throws(() => resolveElasticOptions(options as ElasticOptions), { instanceOf: InvalidOptionError, message }, JSON.stringify(options));
+    t.throws(
+      () => resolveElasticOptions(options as ElasticOptions),
+      { instanceOf: InvalidOptionError, message },
+      JSON.stringify(options),
+    );
   }
 });
 

@@ -28,7 +28,15 @@ test('what a host remembers is read back, and a damaged file is an error, not an
   const folder = temporaryFolder('state-');
   const file = new StateFile(folder);
   t.is(file.current, undefined);
-  const state = { host: 'h1', clusterId: '1', memberId: '2', endpoints: ['http://a:1'], members: [], raftIndex: 0, incarnation: 'i' };
+  const state = {
+    host: 'h1',
+    clusterId: '1',
+    memberId: '2',
+    endpoints: ['http://a:1'],
+    members: [],
+    raftIndex: 0,
+    incarnation: 'i',
+  };
   file.write(state);
   file.update({ raftIndex: 7 });
   t.deepEqual(new StateFile(folder).current, { ...state, raftIndex: 7 });

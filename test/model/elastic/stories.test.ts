@@ -12,8 +12,8 @@ for (const file of readdirSync(FOLDER).sort()) {
   test(`the plan goes as the story tells it: ${file.replace('.txt', '').replaceAll('-', ' ')}`, (t) => {
     const text = readFileSync(new URL(file, FOLDER), 'utf8');
     const told = retell(text);
-    if (process.env['UPDATE_STORIES'] === '1') writeFileSync(new URL(file, FOLDER), told);
-    t.is(told, process.env['UPDATE_STORIES'] === '1' ? told : text);
+    if (process.env.UPDATE_STORIES === '1') writeFileSync(new URL(file, FOLDER), told);
+    t.is(told, process.env.UPDATE_STORIES === '1' ? told : text);
   });
 }
 

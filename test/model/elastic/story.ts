@@ -43,11 +43,26 @@ export class Story {
   }
 
   readonly #commands: Record<string, (words: string[]) => string[] | undefined> = {
-    ideal: ([size]) => void (this.#ideal = Number(size)),
-    'min-voters': ([count]) => void (this.#policy = { ...this.#policy, minVoters: Number(count) }),
-    alarm: (alarms) => void (this.#alarms = alarms),
-    quorum: ([state]) => void (this.#linearizable = state !== 'lost'),
-    leader: ([name = '']) => void (this.#leader = this.#memberOf(name).id),
+    ideal: ([size]) => {
+      this.#ideal = Number(size);
+      return undefined;
+    },
+    'min-voters': ([count]) => {
+      this.#policy = { ...this.#policy, minVoters: Number(count) };
+      return undefined;
+    },
+    alarm: (alarms) => {
+      this.#alarms = alarms;
+      return undefined;
+    },
+    quorum: ([state]) => {
+      this.#linearizable = state !== 'lost';
+      return undefined;
+    },
+    leader: ([name = '']) => {
+      this.#leader = this.#memberOf(name).id;
+      return undefined;
+    },
     wait: ([seconds]) => this.#wait(Number(seconds)),
     voter: (names) => this.#each(names, (name) => this.#addMember(name, false)),
     client: (names) => this.#each(names, (name) => void this.#host(name)),
@@ -64,7 +79,10 @@ export class Story {
     lag: ([name = '', lag]) => this.#set([name], { lag: Number(lag) }),
     starts: (names) => this.#each(names, (name) => this.#start(name)),
     'promotes-itself': (names) => this.#each(names, (name) => this.#promote(name)),
-    'new-controller': () => void (this.#plan = undefined),
+    'new-controller': () => {
+      this.#plan = undefined;
+      return undefined;
+    },
     plan: () => this.#show(this.#look()),
     do: () => this.#act(this.#look()),
     'add-and-crash': () => this.#addAndCrash(),
@@ -95,7 +113,13 @@ export class Story {
 
   #addMember(name: string, isLearner: boolean, started = true): Member {
     const host = this.#host(name);
-    const member = { id: `id${++this.#ids}`, name: started ? name : '', peerUrls: [urlOf(name)], clientUrls: [], isLearner };
+    const member = {
+      id: `id${++this.#ids}`,
+      name: started ? name : '',
+      peerUrls: [urlOf(name)],
+      clientUrls: [],
+      isLearner,
+    };
     if (started) host.holds = member.id;
     this.#members.push(member);
     if (this.#leader === '0') this.#leader = member.id;
@@ -157,7 +181,10 @@ export class Story {
   #show({ wanted, steps, blocked, converged }: Plan): string[] {
     return [
       `wanted: voters ${wanted.voters.join(' ') || 'none'}; learner ${wanted.learners.join(' ') || 'none'}`,
-      ...blocked.flatMap(({ what, why, todo }) => [`${what}: ${why}`, ...(todo === undefined ? [] : [`  what to do: ${todo}`])]),
+      ...blocked.flatMap(({ what, why, todo }) => [
+        `${what}: ${why}`,
+        ...(todo === undefined ? [] : [`  what to do: ${todo}`]),
+      ]),
       ...steps.flatMap((step) => [`because ${step.why}:`, `  ${describe(step)}`]),
       ...(converged ? ['converged'] : []),
     ];
@@ -203,13 +230,20 @@ export class Story {
     else if (step.do === 'withdraw') this.#change = { ...change, phase: 'withdrawn' };
     else if (step.do === 'finish') {
       this.#change = { ...change, phase: step.phase };
-      if ((change.kind === 'remove') === (step.phase === 'done') && change.kind !== 'promote') this.#forget(change.host);
+      if ((change.kind === 'remove') === (step.phase === 'done') && change.kind !== 'promote')
+        this.#forget(change.host);
     }
   }
 
   #nominate(change: Change, memberId: string): void {
     const { host, incarnation, peerUrls } = change;
-    const order = { host, incarnation, memberId, peerUrls, initialCluster: initialCluster({ memberId, members: this.#members }, host) };
+    const order = {
+      host,
+      incarnation,
+      memberId,
+      peerUrls,
+      initialCluster: initialCluster({ memberId, members: this.#members }, host),
+    };
     this.#change = { ...change, phase: 'added', memberId };
     this.#nominations.set(host, order);
   }
@@ -225,7 +259,16 @@ export class Story {
 
 function volunteerOf(host: Host, since: number): Volunteer {
   const { name, proven, version: etcdVersion, holds } = host;
-  return { host: name, incarnation: `${name}-1`, peerUrls: [urlOf(name)], clientUrls: [], proven, etcdVersion, holds, since };
+  return {
+    host: name,
+    incarnation: `${name}-1`,
+    peerUrls: [urlOf(name)],
+    clientUrls: [],
+    proven,
+    etcdVersion,
+    holds,
+    since,
+  };
 }
 
 function urlOf(name: string): string {

@@ -5,12 +5,16 @@ import type { MemberView, Volunteer } from '../../../src/elastic/model.ts';
 import { joinFault } from '../../../src/elastic/version.ts';
 
 test('a size is a whole number from 1 to 99, and nothing else', (t) => {
-  for (const [text = '', expected = ''] of rows('sizes.txt')) t.is(String(parseSize(text) ?? 'refused'), expected, text);
+  for (const [text = '', expected = ''] of rows('sizes.txt'))
+    t.is(String(parseSize(text) ?? 'refused'), expected, text);
 });
 
 test('a version may join only where etcd itself allows it', (t) => {
   for (const [version = '', members = '', expected = ''] of rows('versions.txt')) {
-    t.true((joinFault(version, members.split(',')) ?? 'may join').includes(expected), `${version} to ${members}: ${expected}`);
+    t.true(
+      (joinFault(version, members.split(',')) ?? 'may join').includes(expected),
+      `${version} to ${members}: ${expected}`,
+    );
   }
 });
 
@@ -19,7 +23,12 @@ test('the chooser keeps who serves, fills up by age, and keeps one spare', (t) =
     const { volunteers, members } = parseHosts(hosts);
     const wanted = dynamicSize({ idealSize: Number(size), minVoters: 1 }, volunteers, members, undefined);
     t.is(`${wanted.voters.join()} ${wanted.learners.join() || '-'}`, `${voters} ${learner}`, `${hosts} for ${size}`);
-    const shuffled = dynamicSize({ idealSize: Number(size), minVoters: 1 }, volunteers.toReversed(), members.toReversed(), undefined);
+    const shuffled = dynamicSize(
+      { idealSize: Number(size), minVoters: 1 },
+      volunteers.toReversed(),
+      members.toReversed(),
+      undefined,
+    );
     t.deepEqual(shuffled, wanted, 'the order in which hosts are listed must not matter');
   }
 });

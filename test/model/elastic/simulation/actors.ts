@@ -77,7 +77,10 @@ export class Actors {
     const again = (plan: Plan | undefined, ms: number) =>
       this.#resume(host, epoch, this.world.nowMs + ms, () => this.#tick(host, epoch, plan));
     this.#settle(host);
-    if (!this.world.campaign(host, epoch)) return again(undefined, 2_000);
+    if (!this.world.campaign(host, epoch)) {
+      again(undefined, 2_000);
+      return;
+    }
     controllerStep(this.#controllerPort(host, epoch), this.world.policy, previous).then(
       ({ plan, error }) => {
         if (error !== undefined) ignoreRefusal(error);
@@ -97,7 +100,8 @@ export class Actors {
     const call = <T>(run: () => T, deadlineMs?: number) => this.#call(host, epoch, run, deadlineMs);
     return {
       observe: () => call(() => (this.safeguards.freshness ? world.observe() : withoutAges(world.observe()))),
-      write: (write) => call(() => (this.safeguards.fence ? world.write(write, host, epoch) : world.writeUnfenced(write))),
+      write: (write) =>
+        call(() => (this.safeguards.fence ? world.write(write, host, epoch) : world.writeUnfenced(write))),
       confirm: async (revision) => {
         const leaseEndMs = world.renewedAtMs(host) + TTL_MS - MARGIN_MS;
         if (this.safeguards.fence) await call(() => this.#expectStanding(host, epoch, revision));
@@ -129,7 +133,9 @@ export class Actors {
   /** All agents watch the keys: each looks a moment after every write. */
   #alert(): void {
     for (const host of this.world.hosts) {
-      this.#resume(host, host.epoch, this.world.nowMs + this.#latencyMs() + this.#thinkingMs(), () => this.#react(host));
+      this.#resume(host, host.epoch, this.world.nowMs + this.#latencyMs() + this.#thinkingMs(), () =>
+        this.#react(host),
+      );
     }
   }
 
@@ -163,7 +169,10 @@ export class Actors {
   /** The agent as the one that starts and stops the etcd beside it, which the simulation keeps simple. */
   #settle(host: Host): void {
     const { world } = this;
-    if (!world.etcd.hasQuorum(world.nowMs)) return this.#restartEtcd(host);
+    if (!world.etcd.hasQuorum(world.nowMs)) {
+      this.#restartEtcd(host);
+      return;
+    }
     const order = world.nominations.get(host.name);
     if (order?.incarnation === `${host.name}#${host.epoch}` && order.memberId !== host.holds) {
       if (world.etcd.members.some((member) => member.id === order.memberId)) host.holds = order.memberId;
@@ -187,8 +196,19 @@ export class Actors {
 
 function withoutAges(observed: Observed): Observed {
   const { clusterId, leader } = observed;
-  const status = { ageMs: 0, clusterId, leader, version: '3.4.23', dbSizeBytes: 1, raftIndex: 100, raftAppliedIndex: 100 };
-  return { ...observed, members: observed.members.map((member) => (member.name === '' ? member : { ...member, status })) };
+  const status = {
+    ageMs: 0,
+    clusterId,
+    leader,
+    version: '3.4.23',
+    dbSizeBytes: 1,
+    raftIndex: 100,
+    raftAppliedIndex: 100,
+  };
+  return {
+    ...observed,
+    members: observed.members.map((member) => (member.name === '' ? member : { ...member, status })),
+  };
 }
 
 function ignoreRefusal(error: unknown): void {

@@ -29,7 +29,11 @@ export class ModelEtcd {
 
   constructor(
     readonly strictness: Strictness,
-    readonly onChange: (kind: 'add' | 'promote' | 'remove', member: ModelMember, before: readonly ModelMember[]) => void,
+    readonly onChange: (
+      kind: 'add' | 'promote' | 'remove',
+      member: ModelMember,
+      before: readonly ModelMember[],
+    ) => void,
   ) {}
 
   bootstrap(name: string, peerUrl: string): ModelMember {
@@ -91,7 +95,11 @@ export class ModelEtcd {
     this.#needQuorum(nowMs);
     const member = this.#find(id);
     if (this.strictness.strictReconfigCheck && !member.isLearner) this.#checkRemoval(member, nowMs);
-    this.#commit('remove', member, this.members.filter((one) => one !== member));
+    this.#commit(
+      'remove',
+      member,
+      this.members.filter((one) => one !== member),
+    );
     if (member.id === this.leader) this.#leaderlessUntilMs = nowMs + 1_200;
     member.up = false;
   }
@@ -103,7 +111,13 @@ export class ModelEtcd {
   }
 
   list(): Member[] {
-    return this.members.map(({ id, name, peerUrl, isLearner }) => ({ id, name, isLearner, peerUrls: [peerUrl], clientUrls: [] }));
+    return this.members.map(({ id, name, peerUrl, isLearner }) => ({
+      id,
+      name,
+      isLearner,
+      peerUrls: [peerUrl],
+      clientUrls: [],
+    }));
   }
 
   #checkRemoval(member: ModelMember, nowMs: number): void {

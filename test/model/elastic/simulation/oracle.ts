@@ -30,7 +30,8 @@ export class Oracle {
 
   onRecord(before: Change | undefined, after: Change): void {
     const open = before && before.phase !== 'done' && before.phase !== 'failed';
-    if (open && before.generation !== after.generation) this.#fail(`change ${after.generation} began before ${before.generation} ended`);
+    if (open && before.generation !== after.generation)
+      this.#fail(`change ${after.generation} began before ${before.generation} ended`);
     if (!open && after.phase !== 'open') this.#fail(`change ${after.generation} begins as ${after.phase}`);
   }
 
@@ -52,7 +53,8 @@ export class Oracle {
     const voters = this.world.etcd.voters();
     const live = voters.filter((voter) => voter.up || this.world.nowMs - voter.sinceMs <= UNKNOWABLE_MS);
     if (voters.filter((voter) => voter.up).length * 2 <= voters.length) this.unlucky = true;
-    if (live.length * 2 <= voters.length) this.#fail(`${kind} ${member.id} leaves ${live.length} live of ${voters.length}`);
+    if (live.length * 2 <= voters.length)
+      this.#fail(`${kind} ${member.id} leaves ${live.length} live of ${voters.length}`);
     if (kind === 'promote' && !live.includes(member)) this.#fail(`${member.id} was promoted dead`);
   }
 
@@ -62,5 +64,7 @@ export class Oracle {
 }
 
 function describe(change: Change | undefined): string {
-  return change ? `${change.generation} ${change.kind} ${change.host} ${change.memberId ?? ''} ${change.phase}` : 'none';
+  return change
+    ? `${change.generation} ${change.kind} ${change.host} ${change.memberId ?? ''} ${change.phase}`
+    : 'none';
 }

@@ -1,5 +1,5 @@
 import { voterCount } from '../../../../src/elastic/chooser.ts';
-import { ALL_SAFEGUARDS, Actors, type Safeguards } from './actors.ts';
+import { Actors, ALL_SAFEGUARDS, type Safeguards } from './actors.ts';
 import { type Host, TTL_MS, World } from './world.ts';
 
 const CHAOS_MS = 60_000;
@@ -33,7 +33,9 @@ export async function simulate(seed: number, safeguards: Safeguards = ALL_SAFEGU
     changes: world.oracle.changes,
     faults: chaos.faults,
     unlucky: world.oracle.unlucky,
-    plans: [...actors.plans].map(([host, plan]) => `${host}: ${JSON.stringify([plan.wanted, plan.steps, plan.blocked])}`),
+    plans: [...actors.plans].map(
+      ([host, plan]) => `${host}: ${JSON.stringify([plan.wanted, plan.steps, plan.blocked])}`,
+    ),
   };
 }
 
@@ -61,7 +63,9 @@ function isAsWanted(world: World): boolean {
 }
 
 function describe(world: World): string {
-  const members = world.etcd.members.map((one) => `${one.id} ${one.name} ${one.isLearner ? 'learner' : 'voter'} ${one.up}`);
+  const members = world.etcd.members.map(
+    (one) => `${one.id} ${one.name} ${one.isLearner ? 'learner' : 'voter'} ${one.up}`,
+  );
   const hosts = world.hosts.map((one) => `${one.name} agent=${one.agent} holds=${one.holds} left=${one.left}`);
   return `ideal ${world.idealSize}, min ${world.policy.minVoters}; ${[...members, ...hosts].join('; ')}; ${JSON.stringify(world.change)}`;
 }

@@ -126,7 +126,15 @@ export class World {
     const wasUp = model !== undefined && (model.up ? true : this.nowMs - ageMs < model.sinceMs && model.name !== '');
     if (!wasUp) return member;
     const { clusterId, leader } = this.etcd;
-    const status = { ageMs, clusterId, leader, version: '3.4.23', dbSizeBytes: 1, raftIndex: 100, raftAppliedIndex: 100 };
+    const status = {
+      ageMs,
+      clusterId,
+      leader,
+      version: '3.4.23',
+      dbSizeBytes: 1,
+      raftIndex: 100,
+      raftAppliedIndex: 100,
+    };
     return { ...member, status };
   }
 
