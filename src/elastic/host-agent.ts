@@ -29,7 +29,8 @@ import { StateFile } from './state-file.ts';
 const log = debugLog('agent');
 
 const PEEK_TIMEOUT_MS = 1_000;
-const UNPUBLISH_MS = 1_000;
+const STATUS_PATIENCE_MS = 1_000;
+const NOTE_MS = 10_000;
 
 /** Everything that runs on a host for its cluster, started and stopped in order. */
 export class HostAgent {
@@ -52,6 +53,7 @@ export class HostAgent {
   readonly #closing = new AbortController();
   #binary: EtcdBinary | undefined;
   #closed: Promise<void> | undefined;
+  #noting: NodeJS.Timeout | undefined;
 
   /** Takes the folder. @throws FolderInUseError */
   constructor(config: ElasticConfig) {
@@ -224,6 +226,9 @@ export class HostAgent {
     await this.#storeSize(coordination);
     if (!server || !this.#binary) return;
     this.waitsFor = `the name ${config.hostname} in the cluster`;
+    // Its member's data is gone: it says so, and the controller lets the member go.
+    if (!this.#folder.hasLog && !server.isRunning)
+      this.#state.update({ memberId: undefined, initialCluster: undefined });
     await this.#succeed(coordination);
     const keeper = new MemberKeeper({
       config,
@@ -250,7 +255,14 @@ export class HostAgent {
     const source = keysThrough(coordination.shared, config.namespace);
     const observer = new Observer(source, this.admin, this.#clock, config.idealClusterSize, warn);
     this.controller = new ControllerLoop(coordination, this.admin, observer, config, (view) => this.#backUp(view));
+    this.#noting = setInterval(() => void this.#noteProgress(), NOTE_MS);
     this.changed.call();
+  }
+
+  /** How far its log has come: what a recovery compares, when no etcd answers any more. */
+  async #noteProgress(): Promise<void> {
+    const status = await this.#lastStatus();
+    if (status) this.#state.update({ raftIndex: status.raftIndex });
   }
 
   /** A size given here counts where none is stored. */
@@ -323,8 +335,8 @@ export class HostAgent {
 
   async #close(etcd: 'stop' | 'kill'): Promise<void> {
     this.#closing.abort(new ClusterStateError('the host was stopped'));
-    const raftIndex = (await this.#lastStatus())?.raftIndex;
-    if (raftIndex !== undefined) this.#state.update({ raftIndex });
+    clearInterval(this.#noting);
+    await this.#noteProgress();
     this.keeper?.close();
     // The lease that is revoked below gives the seat back too.
     void this.controller?.close();
@@ -335,6 +347,7 @@ export class HostAgent {
   }
 
   async #lastStatus(): Promise<EndpointStatus | undefined> {
-    return this.server?.isRunning ? abortable(this.server.status(), AbortSignal.timeout(UNPUBLISH_MS)) : undefined;
+    if (!this.server?.isRunning) return undefined;
+    return abortable(this.server.status(), AbortSignal.timeout(STATUS_PATIENCE_MS)).catch(() => undefined);
   }
 }

@@ -50,8 +50,9 @@ export class Observer {
   async look(): Promise<View> {
     const { keys, linearizable, endpoint } = await this.#source.read();
     const [{ clusterId, members }, alarms] = await Promise.all([
-      this.#admin.memberList(endpoint, CALL_TIMEOUT_MS),
-      this.#admin.alarms(endpoint, CALL_TIMEOUT_MS),
+      this.#admin.memberList(endpoint, CALL_TIMEOUT_MS, linearizable),
+      // Alarms are read through the leader: without a quorum nobody answers.
+      linearizable ? this.#admin.alarms(endpoint, CALL_TIMEOUT_MS) : [],
     ]);
     const answers = await Promise.all(members.map((member) => this.#ask(member)));
     const statuses = new Map(

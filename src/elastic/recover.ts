@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, renameSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { messageOf } from '../core/log.ts';
-import { ClusterAdmin, type EndpointStatus } from '../etcd/cluster-admin.ts';
+import { ClusterAdmin } from '../etcd/cluster-admin.ts';
 import { DataFolder } from './data-folder.ts';
 import { ClusterStateError, EtcdProcessError } from './errors.ts';
 import { etcdEnvironment, findEtcd, findRestorer } from './etcd-binary.ts';
@@ -19,7 +18,6 @@ const run = promisify(execFile);
 const CALL_TIMEOUT_MS = 1_000;
 /** An etcd without a quorum opens its ports within this, or says why not. */
 const START_MS = 15_000;
-const POLL_MS = 100;
 
 export interface RecoveryPlan {
   readonly raftIndex: number;
@@ -51,7 +49,8 @@ export async function recover(
     const answer = await askMembers(admin, urls, clusterId);
     if (answer)
       throw new ClusterStateError(`${answer.url} has a quorum: nothing needs to be recovered; start this host as ever`);
-    const own = await withServer(config, folder, admin, [], (server) => statusOf(server));
+    // Without a quorum an etcd that starts answers nobody, so what it has is known from when it last ran.
+    const { raftIndex } = state.current;
     const statuses = await Promise.all(
       others.map(({ clientUrls }) => admin.status(clientUrls[0] ?? '', CALL_TIMEOUT_MS).catch(() => undefined)),
     );
@@ -59,13 +58,13 @@ export async function recover(
       const status = statuses[index];
       return status ? [{ name, raftIndex: status.raftIndex }] : [];
     });
-    const ahead = heard.find(({ raftIndex }) => raftIndex > own.raftIndex);
+    const ahead = heard.find((other) => other.raftIndex > raftIndex);
     if (ahead)
       throw new ClusterStateError(
-        `${ahead.name} has more (raft index ${ahead.raftIndex}, here ${own.raftIndex}): recover there`,
+        `${ahead.name} has more (raft index ${ahead.raftIndex}, here ${raftIndex}): recover there`,
       );
     const silent = others.filter(({ name }) => !heard.some((one) => one.name === name)).map(({ name }) => name);
-    const plan: RecoveryPlan = { raftIndex: own.raftIndex, others: heard, silent };
+    const plan: RecoveryPlan = { raftIndex, others: heard, silent };
     if (!(await confirm(plan))) throw new ClusterStateError('not confirmed: nothing was changed');
     const status = await withServer(config, folder, admin, ['--force-new-cluster'], (server) =>
       server.ready(AbortSignal.timeout(START_MS)),
@@ -120,14 +119,4 @@ async function withServer<T>(
   } finally {
     await server.stop();
   }
-}
-
-async function statusOf(server: LocalServer): Promise<EndpointStatus> {
-  for (let waitedMs = 0; waitedMs < START_MS; waitedMs += POLL_MS) {
-    if (!server.isRunning) throw server.failure(undefined);
-    const status = await server.status();
-    if (status) return status;
-    await sleep(POLL_MS);
-  }
-  throw new EtcdProcessError(`etcd does not answer at ${server.url}; it last wrote:\n${server.tail()}`);
 }

@@ -63,8 +63,8 @@ export function makeStatus(
     controller: published?.controller,
     change: inFlight(observed.change),
     steps: plan.steps,
-    // The controller remembers since when things are as they are; one look does not.
-    blocked: published && !plan.converged ? published.blocked : plan.blocked,
+    // The controller remembers since when things are as they are; one look does not. Under an alarm it cannot say anything new.
+    blocked: merge(plan.blocked, published && !plan.converged && !published.converged ? published.blocked : []),
     rows: [
       ...members.map((member) => memberRow(member, statuses.get(member.id), observed, leaseAges)),
       ...observed.volunteers
@@ -82,6 +82,10 @@ export function makeStatus(
         ),
     ].sort((a, b) => (a.host < b.host ? -1 : 1)),
   };
+}
+
+function merge(own: readonly Blocked[], told: readonly Blocked[]): readonly Blocked[] {
+  return [...told, ...own.filter(({ what, why }) => !told.some((other) => other.what === what && other.why === why))];
 }
 
 function memberRow(

@@ -127,8 +127,8 @@ export class ClusterAdmin {
   }
 
   /** A minority still answers this from what it last knew: a linearizable read beside it tells whether that is the truth. */
-  async memberList(url: string, timeoutMs: number): Promise<MemberList> {
-    const request = { linearizable: true };
+  async memberList(url: string, timeoutMs: number, linearizable = true): Promise<MemberList> {
+    const request = { linearizable };
     return toMemberList(await this.#call<RawMembers>(url, 'Cluster', 'memberList', request, timeoutMs));
   }
 

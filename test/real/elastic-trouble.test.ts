@@ -64,7 +64,7 @@ test.serial('under NOSPACE all is frozen and nobody restarted; the offered comma
   const h1 = await cluster.add({ flags });
   await h1.ready();
   const pid = h1.etcdPid;
-  const value = 'x'.repeat(200_000);
+  const value = 'x'.repeat(100_000);
   await until(async () => {
     const failure = await etcdctl(h1.clientUrl, 'put', '/big', value).then(
       () => '',
@@ -93,7 +93,7 @@ test.serial(
     await cluster.add();
     const { clusterId } = await cluster.settled(1, 'and a learner');
     const backups = `${h1.stateDir}/backups`;
-    const [backup] = await until(() => listBackups(backups), 'a backup');
+    const [backup] = await until(() => listBackups(backups).length > 0 && listBackups(backups), 'a backup');
     const h3 = await cluster.add({ flags: [] });
     await h3.ready();
     await h3.crash();
