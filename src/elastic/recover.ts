@@ -63,7 +63,10 @@ export async function recover(
       throw new ClusterStateError(
         `${ahead.name} has more (raft index ${ahead.raftIndex}, here ${raftIndex}): recover there`,
       );
-    const silent = others.filter(({ name }) => !heard.some((one) => one.name === name)).map(({ name }) => name);
+    const silent = others
+      .filter(({ name }) => !heard.some((one) => one.name === name))
+      .map(({ name }) => name)
+      .sort();
     const plan: RecoveryPlan = { raftIndex, others: heard, silent };
     if (!(await confirm(plan))) throw new ClusterStateError('not confirmed: nothing was changed');
     const status = await withServer(config, folder, admin, ['--force-new-cluster'], (server) =>
