@@ -16,24 +16,27 @@ export function keysThrough({ connection }: Shared, namespace: string): KeySourc
   };
 }
 
-/** For whoever looks from outside: from the first member that answers, with or without a quorum behind it. */
+/**
+ * For whoever looks from outside: from the first member with a quorum behind it; where none has one, from the first that answers at
+ * all. A learner answers too, but cannot list the members.
+ */
 export function keysFromAny(admin: ClusterAdmin, urls: readonly string[], namespace: string): KeySource {
   return {
     async read() {
       const failures: unknown[] = [];
-      for (const url of urls) {
-        try {
-          const { kvs } = await admin.peek(url, `${namespace}/`, READ_TIMEOUT_MS);
-          const linearizable = await admin.proveQuorum(url, READ_TIMEOUT_MS).then(
-            () => true,
-            () => false,
-          );
-          return { keys: decodeKeys(namespace, kvs), linearizable, endpoint: url };
-        } catch (error) {
-          failures.push(error);
+      for (const linearizable of [true, false]) {
+        for (const url of urls) {
+          try {
+            if (linearizable) await admin.proveQuorum(url, READ_TIMEOUT_MS);
+            else await admin.memberList(url, READ_TIMEOUT_MS, false);
+            const { kvs } = await admin.peek(url, `${namespace}/`, READ_TIMEOUT_MS);
+            return { keys: decodeKeys(namespace, kvs), linearizable, endpoint: url };
+          } catch (error) {
+            failures.push(error);
+          }
         }
       }
-      throw failures[0];
+      throw failures.at(-1);
     },
   };
 }
