@@ -32,7 +32,7 @@ class Writer {
   }
 
   async stored(): Promise<Set<string>> {
-    await this.#store.connect({ timeoutMs: CALL_TIMEOUT_MS });
+    await until(() => this.#store.connect({ timeoutMs: CALL_TIMEOUT_MS }), 'a member that serves');
     const { kvs } = await this.#store.range({ type: 'range', target: { prefix: '/written/' } }, { timeoutMs: 10_000 });
     this.#store.close();
     return new Set(kvs.map(({ key }) => key));
