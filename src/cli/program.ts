@@ -2,6 +2,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { addDir } from './add-dir.ts';
 import type { Context } from './context.ts';
 import { demo } from './demo.ts';
+import { addElastic } from './elastic/program.ts';
 import { describeError, EXIT_OK, EXIT_USAGE, UsageError } from './exit.ts';
 import { get } from './get.ts';
 import { type LsFlags, ls } from './ls.ts';
@@ -65,6 +66,7 @@ function buildProgram(args: readonly string[], context: Context, exitWith: (code
   addDirectoryCommands(program, context);
   addReadingCommands(program, context);
   addRegister(program, args, context, exitWith);
+  addElastic(program, context, exitWith);
   program
     .command('demo')
     .description('show it all in about a minute; without --endpoints on an etcd of its own')

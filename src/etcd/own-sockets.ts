@@ -43,7 +43,7 @@ export class OwnSockets {
   }
 
   add(socket: Socket): void {
-    // grpc-js does not listen between the connect and the session: a reset in that moment would end the process.
+    // grpc-js listens neither between the connect and the session nor after it is done: a reset then would end the process.
     socket.on('error', () => {});
     if (this.#destroyed) {
       // It is told of just before it connects, and a socket that is destroyed before that connects all the same.

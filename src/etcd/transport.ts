@@ -33,7 +33,13 @@ type UnaryMethod = (
 
 type StreamMethod = (metadata: Metadata, options: object) => RawStream<object, object>;
 
-type ServiceName = 'KV' | 'Lease' | 'Watch' | 'Auth';
+type DownloadMethod = (
+  request: object,
+  metadata: Metadata,
+  options: { readonly deadline: number },
+) => RawStream<object, object>;
+
+type ServiceName = 'KV' | 'Lease' | 'Watch' | 'Auth' | 'Cluster' | 'Maintenance';
 
 type Client = Record<string, UnaryMethod & StreamMethod>;
 
@@ -125,12 +131,21 @@ export class Transport {
     const kv = await connection.service('KV');
     const channel = kv.client.getChannel();
     channelOptions.channelOverride = channel;
-    const [lease, watch, auth] = await Promise.all([
+    const [lease, watch, auth, cluster, maintenance] = await Promise.all([
       connection.service('Lease'),
       connection.service('Watch'),
       connection.service('Auth'),
+      connection.service('Cluster'),
+      connection.service('Maintenance'),
     ]);
-    const clients = { KV: kv.client, Lease: lease.client, Watch: watch.client, Auth: auth.client };
+    const clients = {
+      KV: kv.client,
+      Lease: lease.client,
+      Watch: watch.client,
+      Auth: auth.client,
+      Cluster: cluster.client,
+      Maintenance: maintenance.client,
+    };
     return new Transport(options, clients as unknown as Record<ServiceName, Client>, channel, kv.metadata);
   }
 
@@ -166,7 +181,12 @@ export class Transport {
   }
 
   /** A call with one answer. A token that has run out is renewed, once. Rejects with an EphemeralError. */
-  async call<Response>(service: 'KV' | 'Lease', method: string, request: object, timeoutMs: number): Promise<Response> {
+  async call<Response>(
+    service: 'KV' | 'Lease' | 'Cluster' | 'Maintenance',
+    method: string,
+    request: object,
+    timeoutMs: number,
+  ): Promise<Response> {
     const deadline = Date.now() + timeoutMs;
     const token = this.#token;
     try {
@@ -189,6 +209,20 @@ export class Transport {
     const stream = (this.#clients[service][method] as StreamMethod).call(this.#clients[service], metadata, {});
     this.#streams.add(stream);
     return stream as RawStream<Request, Response>;
+  }
+
+  /** One request, many answers. */
+  download<Response>(
+    service: 'Maintenance',
+    method: string,
+    request: object,
+    timeoutMs: number,
+  ): RawStream<object, Response> {
+    const client = this.#clients[service];
+    const start = client[method] as unknown as DownloadMethod;
+    const stream = start.call(client, request, this.#metadata, { deadline: Date.now() + timeoutMs });
+    this.#streams.add(stream);
+    return stream as RawStream<object, Response>;
   }
 
   /** Ends a stream that nobody hears any more. */

@@ -1,0 +1,134 @@
+import { checkPlan } from './check-plan.ts';
+import { CALL_LIMIT_MS } from './limits.ts';
+import type { Change, Member, Nomination, Observed, Plan, Policy, Step } from './model.ts';
+import { plan as makePlan } from './plan.ts';
+
+export interface AddedLearner {
+  readonly memberId: string;
+  /** All members as the reply to the addition lists them. */
+  readonly members: readonly Pick<Member, 'id' | 'name' | 'peerUrls'>[];
+}
+
+/** One write of the controller, done only while its election and the record it knows still stand. */
+export interface ControllerWrite {
+  readonly ifRevision: number;
+  readonly change?: Change | undefined;
+  readonly nomination?: Nomination | undefined;
+  /** A host whose nomination and whose intent to leave are deleted. */
+  readonly forget?: string | undefined;
+}
+
+export interface ControllerPort {
+  observe(): Promise<Observed>;
+  /** Returns the record's new revision. Rejects when this controller was deposed or the record has changed. */
+  write(write: ControllerWrite): Promise<number>;
+  /**
+   * Reads the record and the election again, linearizably; rejects unless both are as they were. Returns until when this controller's
+   * lease is sure to live.
+   */
+  confirm(changeRevision: number): Promise<number>;
+  /** These three fail without being sent once their deadline has passed. */
+  addLearner(peerUrls: readonly string[], deadlineMs: number): Promise<AddedLearner>;
+  moveLeader(to: string, deadlineMs: number): Promise<void>;
+  removeMember(memberId: string, deadlineMs: number): Promise<void>;
+}
+
+export interface StepResult {
+  readonly plan: Plan;
+  /** Why its step was not carried out, or was it with an unknown outcome. The next look tells. */
+  readonly error?: unknown;
+}
+
+/**
+ * One look and at most one step. A step that fails is no reason to forget what was seen: a change that etcd refuses again and again
+ * would never be found to have lapsed.
+ */
+export async function controllerStep(
+  port: ControllerPort,
+  policy: Policy,
+  previous: Plan | undefined,
+): Promise<StepResult> {
+  const observed = await port.observe();
+  const plan = makePlan(policy, observed, previous);
+  const faults = checkPlan(policy, observed, plan);
+  if (faults.length > 0) return { plan: refuse(plan, faults) };
+  const [step] = plan.steps;
+  if (!step) return { plan };
+  return carryOut(port, observed, step).then(
+    () => ({ plan }),
+    (error: unknown) => ({ plan, error }),
+  );
+}
+
+function refuse(plan: Plan, faults: readonly string[]): Plan {
+  const what = `refused as unsafe: ${plan.steps[0]?.do ?? 'what is wanted'}`;
+  return { ...plan, steps: [], converged: false, blocked: [...plan.blocked, { what, why: faults.join('; ') }] };
+}
+
+async function carryOut(port: ControllerPort, observed: Observed, step: Step): Promise<void> {
+  const { change, changeRevision: ifRevision } = observed;
+  if (step.do === 'record') await port.write({ ifRevision, change: step.change });
+  else if (step.do === 'forget') await port.write({ ifRevision, forget: step.host });
+  else if (!change) throw new Error(`no change is in flight for the step ${step.do}`);
+  else await carryOn(port, observed, change, step);
+}
+
+type ChangeStep = Exclude<Step, { readonly do: 'record' | 'forget' }>;
+
+async function carryOn(port: ControllerPort, observed: Observed, change: Change, step: ChangeStep): Promise<void> {
+  const ifRevision = observed.changeRevision;
+  switch (step.do) {
+    case 'addLearner': {
+      const added = await port.addLearner(step.peerUrls, await deadline(port, observed));
+      await port.write(nominate(ifRevision, change, added));
+      return;
+    }
+    case 'markAdded':
+      await port.write(nominate(ifRevision, change, { memberId: step.memberId, members: observed.members }));
+      return;
+    case 'moveLeader':
+      return port.moveLeader(step.to, await deadline(port, observed));
+    case 'removeMember':
+      return port.removeMember(step.memberId, await deadline(port, observed));
+    case 'withdraw':
+      await port.write({ ifRevision, change: { ...change, phase: 'withdrawn' } });
+      return;
+    case 'finish':
+      await port.write({
+        ifRevision,
+        change: { ...change, phase: step.phase, outcome: step.why },
+        forget: forgotten(change, step.phase),
+      });
+      return;
+  }
+}
+
+/**
+ * Invariant C5. etcd's strict check does not fence a controller that was paused: two late removals took a healthy three to one. So
+ * before each call the record and the lease are read again, and the call may begin only while they, and what the plan was made from,
+ * still hold.
+ */
+async function deadline(port: ControllerPort, observed: Observed): Promise<number> {
+  const leaseEndMs = await port.confirm(observed.changeRevision);
+  return Math.min(observed.nowMs + CALL_LIMIT_MS, leaseEndMs);
+}
+
+function nominate(ifRevision: number, change: Change, added: AddedLearner): ControllerWrite {
+  const { host, incarnation, peerUrls } = change;
+  const { memberId } = added;
+  const nomination = { host, incarnation, memberId, peerUrls, initialCluster: initialCluster(added, host) };
+  return { ifRevision, change: { ...change, phase: 'added', memberId }, nomination };
+}
+
+/** etcd compares it with the members it finds: all of them by name and URL, the new one by the name it is about to take. */
+export function initialCluster({ memberId, members }: AddedLearner, host: string): string {
+  return members
+    .flatMap((member) => member.peerUrls.map((url) => `${member.id === memberId ? host : member.name}=${url}`))
+    .join(',');
+}
+
+/** Whoever was removed, or never made it, is not nominated any more. */
+function forgotten(change: Change, phase: 'done' | 'failed'): string | undefined {
+  if (change.kind === 'remove') return phase === 'done' ? change.host : undefined;
+  return change.kind === 'join' && phase === 'failed' ? change.host : undefined;
+}

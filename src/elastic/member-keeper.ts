@@ -1,0 +1,270 @@
+import { debugLog, messageOf } from '../core/log.ts';
+import type { Registration } from '../ephemeral/api.ts';
+import type { ClusterAdmin } from '../etcd/cluster-admin.ts';
+import type { Coordination } from './coordination.ts';
+import type { DataFolder } from './data-folder.ts';
+import type { EndpointBook } from './endpoint-book.ts';
+import type { EtcdExit } from './etcd-process.ts';
+import type { LocalServer } from './local-server.ts';
+import { askMembership } from './membership.ts';
+import type { Nomination } from './model.ts';
+import { isAskedToPromote, type NomineePort, promoteSelf } from './nominee.ts';
+import type { ElasticConfig } from './options.ts';
+import { decodeKeys, KEYS, type VolunteerValue } from './records.ts';
+import type { StateFile } from './state-file.ts';
+
+const log = debugLog('member');
+
+/** A lease that may end within this is not acted upon: what a message may take on its way. */
+const MARGIN_MS = 500;
+const CALL_TIMEOUT_MS = 1_000;
+const TICK_MS = 250;
+/** An etcd that ends is started again: at once, then after so long each time. */
+const RESTART_MS = [0, 500, 1_000, 2_000, 5_000, 10_000];
+/** So many ends in a row, each before it was ready, are no accident. */
+const GIVEN_UP_AFTER = 3;
+
+export interface KeeperContext {
+  readonly config: ElasticConfig;
+  readonly coordination: Coordination;
+  readonly server: LocalServer;
+  readonly folder: DataFolder;
+  readonly state: StateFile;
+  readonly admin: ClusterAdmin;
+  readonly book: EndpointBook;
+  readonly incarnation: string;
+  readonly etcdVersion: string;
+  readonly onChange: () => void;
+}
+
+/** Does on this host what the cluster's keys ask of it: starts the member it is nominated for, promotes it, publishes it. */
+export class MemberKeeper {
+  readonly #context: KeeperContext;
+  readonly #off: readonly (() => void)[];
+  readonly #timer: NodeJS.Timeout;
+  #volunteer: Registration | undefined;
+  #endpoint: Registration | undefined;
+  #role: 'client' | 'learner' | 'voter' = 'client';
+  #problem: string | undefined;
+  #failures = 0;
+  /** Members that were removed: the order to run one may be cleared a moment later. */
+  readonly #former = new Set<string>();
+  #isBusy = false;
+  #isAgain = false;
+  #isClosed = false;
+
+  constructor(context: KeeperContext) {
+    this.#context = context;
+    const { coordination, server } = context;
+    this.#off = [coordination.changed.add(() => this.poke()), server.ended.add((exit) => void this.#onEnded(exit))];
+    this.#timer = setInterval(() => this.poke(), TICK_MS);
+  }
+
+  get role(): 'client' | 'learner' | 'voter' {
+    return this.#role;
+  }
+
+  /** The member whose data lies here. */
+  get holds(): string | undefined {
+    return this.#context.state.current?.memberId;
+  }
+
+  /** Offers this host. Resolves when it is registered. */
+  async volunteer(): Promise<void> {
+    const { coordination, config } = this.#context;
+    this.#volunteer = await coordination.own.addKey(KEYS.volunteer + config.hostname, this.#value());
+    this.poke();
+  }
+
+  /** Looks again at what is asked of this host, now or after the look under way. */
+  poke(): void {
+    if (this.#isClosed) return;
+    this.#isAgain = true;
+    if (!this.#isBusy) void this.#run();
+  }
+
+  /** Takes this member's address out of the list that clients follow. */
+  async unpublish(): Promise<void> {
+    this.#context.book.prefer(undefined);
+    const endpoint = this.#endpoint;
+    this.#endpoint = undefined;
+    await endpoint?.remove();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    for (const off of this.#off) off();
+  }
+
+  async #run(): Promise<void> {
+    this.#isBusy = true;
+    try {
+      while (this.#isAgain && !this.#isClosed) {
+        this.#isAgain = false;
+        await this.#look();
+      }
+    } catch (error) {
+      log('%s', messageOf(error));
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { coordination, config, incarnation, server } = this.#context;
+    const { keys } = coordination;
+    if (!keys || !this.#volunteer) return;
+    const order = keys.nominations.find((one) => one.host === config.hostname && one.incarnation === incarnation);
+    const isDue = order !== undefined && order.memberId !== this.holds && !this.#former.has(order.memberId);
+    if (isDue && !server.isRunning) await this.#join(order);
+    const memberId = this.holds;
+    if (memberId === undefined) return;
+    const { change } = keys;
+    if (change?.kind === 'remove' && change.phase === 'done' && change.memberId === memberId && server.isRunning) {
+      await server.endAfterRemoval();
+      return this.#putAway();
+    }
+    const nominee = { host: config.hostname, incarnation, memberId };
+    if (isAskedToPromote(change, nominee)) await promoteSelf(this.#nomineePort(), nominee);
+    if (server.isRunning) await this.#publish(keys.leaving.includes(config.hostname));
+  }
+
+  /** The order may be old: it counts only while this host's own lease lives, and for this very start of the agent. */
+  async #join({ memberId, initialCluster }: Nomination): Promise<void> {
+    const { folder, state, server, config } = this.#context;
+    if (this.#leaseLeftMs() <= 0) return;
+    config.logger.info(`joining as member ${memberId}`);
+    if (folder.hasLog) folder.archive(this.holds ?? 'unknown');
+    folder.clear();
+    state.update({ memberId, initialCluster });
+    await this.#volunteer?.update(this.#value());
+    await server.start({ initialCluster, state: 'existing' });
+  }
+
+  /** A member is listed for clients once it has answered a linearizable read itself, and while it is meant to stay. */
+  async #publish(isLeaving: boolean): Promise<void> {
+    const { server, coordination, config, book } = this.#context;
+    if (this.#endpoint && !isLeaving) return;
+    const status = await server.status();
+    if (!status || status.leader === '0') return;
+    this.#enter(status.isLearner ? 'learner' : 'voter');
+    await this.#recover();
+    if (status.isLearner || isLeaving || !(await server.hasQuorum())) return this.unpublish();
+    book.prefer(server.url);
+    const urls = config.advertiseClientUrls.join();
+    this.#endpoint = await coordination.own.addKey(KEYS.endpoints + config.hostname, urls, { wait: false });
+  }
+
+  async #onEnded(exit: EtcdExit): Promise<void> {
+    const { config } = this.#context;
+    config.logger.warn(`etcd ended: ${exit.text}`);
+    this.#enter('client');
+    await this.unpublish().catch((error: unknown) => log('%s', messageOf(error)));
+    for (let attempt = 0; !this.#isClosed && !this.#context.server.isRunning; attempt++) {
+      const waitMs = RESTART_MS[Math.min(attempt + this.#failures, RESTART_MS.length - 1)] ?? 0;
+      await new Promise((resolve) => setTimeout(resolve, waitMs));
+      if (this.#isClosed) return;
+      if (await this.#wasRemoved()) return this.#putAway();
+      if (await this.#restart(exit)) return;
+    }
+  }
+
+  async #restart(exit: EtcdExit): Promise<boolean> {
+    const { server, folder, state } = this.#context;
+    this.#failures += 1;
+    if (this.#failures >= GIVEN_UP_AFTER)
+      await this.#admit(`its etcd ends again and again (${exit.text}): ${server.tail()}`);
+    const initialCluster = state.current?.initialCluster;
+    try {
+      await server.start(
+        folder.hasLog || initialCluster === undefined ? undefined : { initialCluster, state: 'existing' },
+      );
+      return true;
+    } catch (error) {
+      log('%s', messageOf(error));
+      return false;
+    }
+  }
+
+  async #wasRemoved(): Promise<boolean> {
+    const { coordination, admin, book, config, server } = this.#context;
+    const others = book.all().filter((url) => url !== server.url && !config.advertiseClientUrls.includes(url));
+    return (await askMembership(admin, others, coordination.clusterId, this.holds ?? '')) === 'removed';
+  }
+
+  async #putAway(): Promise<void> {
+    const { folder, state, config } = this.#context;
+    const memberId = this.holds;
+    if (memberId === undefined) return;
+    config.logger.info(`member ${memberId} was removed: its data is kept as removed-${memberId}`);
+    this.#former.add(memberId);
+    folder.archive(memberId);
+    state.update({ memberId: undefined, initialCluster: undefined });
+    this.#failures = 0;
+    this.#problem = undefined;
+    this.#enter('client');
+    this.#context.onChange();
+    await this.#volunteer?.update(this.#value());
+    await this.unpublish();
+  }
+
+  async #admit(problem: string): Promise<void> {
+    if (this.#problem !== undefined) return;
+    this.#problem = problem;
+    this.#context.config.logger.error(problem);
+    await this.#volunteer?.update(this.#value()).catch((error: unknown) => log('%s', messageOf(error)));
+  }
+
+  async #recover(): Promise<void> {
+    this.#failures = 0;
+    if (this.#problem === undefined) return;
+    this.#problem = undefined;
+    await this.#volunteer?.update(this.#value());
+  }
+
+  #enter(role: 'client' | 'learner' | 'voter'): void {
+    if (this.#role === role) return;
+    this.#role = role;
+    log('%s is a %s', this.#context.config.hostname, role);
+    this.#context.onChange();
+  }
+
+  #value(): string {
+    const { config, incarnation, etcdVersion } = this.#context;
+    const value: VolunteerValue = {
+      incarnation,
+      peerUrls: config.advertiseServerUrls,
+      clientUrls: config.advertiseClientUrls,
+      proven: this.#problem === undefined,
+      problem: this.#problem,
+      etcdVersion,
+      holds: this.holds,
+    };
+    return JSON.stringify(value);
+  }
+
+  #leaseLeftMs(): number {
+    const { session, connection } = this.#context.coordination.shared;
+    return (session.deadlineMs ?? 0) - MARGIN_MS - connection.clock.now();
+  }
+
+  #nomineePort(): NomineePort {
+    const { coordination, admin, config } = this.#context;
+    const { connection } = coordination.shared;
+    const { clock } = connection;
+    return {
+      nowMs: () => clock.now(),
+      leaseLeftMs: () => this.#leaseLeftMs(),
+      readChange: async () => {
+        const read = { type: 'range', target: { key: config.namespace + KEYS.change } } as const;
+        const { kvs } = await connection.attempt((store) => store.range(read, { timeoutMs: CALL_TIMEOUT_MS }));
+        return decodeKeys(config.namespace, kvs).change;
+      },
+      promote: async (memberId, deadlineMs) => {
+        await admin.promote(connection.store.endpoint, memberId, deadlineMs - clock.now());
+        this.poke();
+      },
+    };
+  }
+}

@@ -1,0 +1,123 @@
+import type { Clock } from '../core/clock.ts';
+import { debugLog, messageOf } from '../core/log.ts';
+import type { ClusterAdmin, EndpointStatus, ListedMember } from '../etcd/cluster-admin.ts';
+import { SIZE_DEFAULT } from './limits.ts';
+import type { Member, Observed } from './model.ts';
+import type { ElasticKeys } from './records.ts';
+
+const log = debugLog('observer');
+
+/** A member that answers later than this counts as silent for now; every answer is to be fresh when the slowest one is in. */
+const STATUS_TIMEOUT_MS = 600;
+const CALL_TIMEOUT_MS = 1_000;
+
+export interface View {
+  readonly observed: Observed;
+  readonly keys: ElasticKeys;
+  /** By member id. */
+  readonly statuses: ReadonlyMap<string, EndpointStatus>;
+}
+
+/** Where an observer gets the keys from: a linearizable read where there is a quorum, else whatever a member still knows. */
+export interface KeySource {
+  read(): Promise<{ readonly keys: ElasticKeys; readonly linearizable: boolean; readonly endpoint: string }>;
+}
+
+/** Looks at everything a plan is made from: keys first, then members, then each member's status. */
+export class Observer {
+  readonly #source: KeySource;
+  readonly #admin: ClusterAdmin;
+  readonly #clock: Clock;
+  readonly #localSize: number;
+  readonly #warn: (message: string) => void;
+  #lastSize: number | undefined;
+  #warnedOf: string | undefined;
+
+  constructor(
+    source: KeySource,
+    admin: ClusterAdmin,
+    clock: Clock,
+    localSize: number | undefined,
+    warn: (message: string) => void,
+  ) {
+    this.#source = source;
+    this.#admin = admin;
+    this.#clock = clock;
+    this.#localSize = localSize ?? SIZE_DEFAULT;
+    this.#warn = warn;
+  }
+
+  async look(): Promise<View> {
+    const { keys, linearizable, endpoint } = await this.#source.read();
+    const [{ clusterId, members }, alarms] = await Promise.all([
+      this.#admin.memberList(endpoint, CALL_TIMEOUT_MS, linearizable),
+      // Alarms are read through the leader: without a quorum nobody answers.
+      linearizable ? this.#admin.alarms(endpoint, CALL_TIMEOUT_MS) : [],
+    ]);
+    const answers = await Promise.all(members.map((member) => this.#ask(member)));
+    const statuses = new Map(
+      answers.flatMap((answer) => (answer ? [[answer.status.memberId, answer.status] as const] : [])),
+    );
+    const nowMs = this.#clock.now();
+    const observed: Observed = {
+      nowMs,
+      clusterId,
+      leader: leaderOf(members, statuses),
+      linearizable,
+      alarms: [...new Set(alarms.map(({ alarm }) => alarm))],
+      members: members.map((member, index) => withStatus(member, answers[index], nowMs)),
+      volunteers: keys.volunteers,
+      nominations: keys.nominations,
+      leaving: keys.leaving,
+      idealSize: this.#size(keys),
+      change: keys.change,
+      changeRevision: keys.changeRevision,
+    };
+    return { observed, keys, statuses };
+  }
+
+  async #ask(member: ListedMember): Promise<Answer | undefined> {
+    const askedAtMs = this.#clock.now();
+    for (const url of member.clientUrls.slice(0, 1)) {
+      try {
+        const status = await this.#admin.status(url, STATUS_TIMEOUT_MS);
+        if (status.memberId === member.id) return { askedAtMs, status };
+        log('%s is not member %s but %s', url, member.id, status.memberId);
+      } catch (error) {
+        log('member %s does not answer: %s', member.name || member.id, messageOf(error));
+      }
+    }
+    return undefined;
+  }
+
+  /** A size that is none changes nothing: the last valid one holds. */
+  #size({ idealSize, invalidSize }: ElasticKeys): number {
+    if (invalidSize !== undefined && invalidSize !== this.#warnedOf) {
+      this.#warn(
+        `the ideal size is stored as "${invalidSize}", which is no whole number from 1 to 99: the last valid one holds`,
+      );
+    }
+    this.#warnedOf = invalidSize;
+    if (idealSize !== undefined) this.#lastSize = idealSize;
+    return this.#lastSize ?? this.#localSize;
+  }
+}
+
+interface Answer {
+  readonly askedAtMs: number;
+  readonly status: EndpointStatus;
+}
+
+function withStatus(member: ListedMember, answer: Answer | undefined, nowMs: number): Member {
+  if (!answer) return member;
+  const { clusterId, leader, version, dbSizeBytes, raftIndex, raftAppliedIndex } = answer.status;
+  const ageMs = nowMs - answer.askedAtMs;
+  return { ...member, status: { ageMs, clusterId, leader, version, dbSizeBytes, raftIndex, raftAppliedIndex } };
+}
+
+/** The leader that more than half of the voters name; `'0'` when there is none. */
+function leaderOf(members: readonly ListedMember[], statuses: ReadonlyMap<string, EndpointStatus>): string {
+  const voters = members.filter((member) => !member.isLearner);
+  const named = voters.flatMap((voter) => statuses.get(voter.id)?.leader ?? []);
+  return named.find((id) => id !== '0' && named.filter((other) => other === id).length * 2 > voters.length) ?? '0';
+}

@@ -1,0 +1,158 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../core/clock.ts';
+import { ConnectionError } from '../core/errors.ts';
+import type { Op } from '../core/store.ts';
+import { ClusterAdmin, type ClusterAdminOptions } from '../etcd/cluster-admin.ts';
+import { EtcdStore } from '../etcd/etcd-store.ts';
+import { takeBackup } from './backup.ts';
+import { dynamicSize } from './chooser.ts';
+import { ClusterStateError, ElasticTimeoutError } from './errors.ts';
+import { keysFromAny } from './key-source.ts';
+import type { Plan, Policy } from './model.ts';
+import { Observer, type View } from './observer.ts';
+import { checkSize } from './options.ts';
+import { plan as makePlan } from './plan.ts';
+import { KEYS } from './records.ts';
+import { type ClusterStatus, makeStatus } from './status.ts';
+import { viewMembers } from './view.ts';
+
+export interface RemoteOptions extends ClusterAdminOptions {
+  readonly endpoints: readonly string[];
+  readonly namespace: string;
+}
+
+const CALL_TIMEOUT_MS = 2_000;
+const POLL_MS = 200;
+/** An election takes about 2 s: a look may fall into one. */
+const LOOKS_FOR_LEADER = 15;
+
+/** A cluster as seen from any shell: looks, and writes what its controller then acts upon. */
+export class ElasticRemote {
+  readonly admin: ClusterAdmin;
+  readonly #options: RemoteOptions;
+  readonly #clock = systemClock();
+  readonly #observer: Observer;
+  /** A look cannot know for how long a member has been silent: what does not answer is shown as it is, and not judged dead. */
+  readonly #policy: Policy = { chooser: dynamicSize, minVoters: 3, deadAfterMs: Number.POSITIVE_INFINITY };
+
+  constructor(options: RemoteOptions) {
+    this.#options = options;
+    this.admin = new ClusterAdmin(options);
+    const source = keysFromAny(this.admin, options.endpoints, options.namespace);
+    this.#observer = new Observer(source, this.admin, this.#clock, undefined, () => {});
+  }
+
+  async look(): Promise<{ readonly view: View; readonly plan: Plan }> {
+    const view = await this.#observer.look();
+    return { view, plan: makePlan(this.#policy, view.observed, undefined) };
+  }
+
+  async status(): Promise<ClusterStatus> {
+    const { view, plan } = await this.look();
+    const members = viewMembers(this.#policy, view.observed, plan.memory);
+    return makeStatus(view, members, plan, await this.#leaseAges(view));
+  }
+
+  /** Resolves when all hosts see nothing left to do. @throws ElasticTimeoutError, which says what is missing */
+  async wait(timeoutMs: number, signal: AbortSignal): Promise<void> {
+    const endMs = this.#clock.now() + timeoutMs;
+    for (;;) {
+      const status = await this.status().catch((error: unknown) => error as Error);
+      if (!(status instanceof Error) && status.converged && status.quorum) return;
+      if (this.#clock.now() >= endMs)
+        throw new ElasticTimeoutError(`not as wanted within ${timeoutMs / 1_000} s: ${missing(status)}`);
+      await sleep(POLL_MS, undefined, { signal });
+    }
+  }
+
+  async resize(size: number): Promise<void> {
+    checkSize(size);
+    await this.#write({ type: 'put', key: this.#options.namespace + KEYS.idealSize, value: String(size) });
+  }
+
+  /** Tells a host to leave for good, whether or not its agent lives, and waits until its member is gone. */
+  async leave(host: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
+    const { view, plan } = await this.look();
+    const member = view.observed.members.find(({ name }) => name === host);
+    const volunteers = view.observed.volunteers.some((volunteer) => volunteer.host === host);
+    if (!member && !volunteers) throw new ClusterStateError(`there is no host ${host} in the cluster`);
+    const voters = view.observed.members.filter(({ isLearner }) => !isLearner);
+    const others = plan.wanted.voters.filter((one) => one !== host).length + plan.wanted.learners.length;
+    if (member && !member.isLearner && voters.length === 1 && others === 0) {
+      throw new ClusterStateError(`${host} is the last member: it can be stopped, and keeps its data`);
+    }
+    const key = this.#options.namespace + KEYS.leaving + host;
+    await this.#write({ type: 'put', key, value: 'told' });
+    const endMs = this.#clock.now() + timeoutMs;
+    for (;;) {
+      const { observed } = (await this.look()).view;
+      if (!observed.leaving.includes(host) && !observed.members.some(({ name }) => name === host)) return;
+      if (this.#clock.now() >= endMs) {
+        const why = (await this.status()).blocked.map(({ what, why }) => `${what}: ${why}`).join('; ');
+        throw new ElasticTimeoutError(
+          `${host} was told to leave and has not left within ${timeoutMs / 1_000} s: ${why || 'no controller acts'}`,
+        );
+      }
+      await sleep(POLL_MS, undefined, { signal });
+    }
+  }
+
+  async backUp(folder: string): Promise<string> {
+    return takeBackup(this.admin, await this.leaderUrl(), folder, new Date());
+  }
+
+  async leaderUrl(): Promise<string> {
+    for (let look = 0; look < LOOKS_FOR_LEADER; look++) {
+      const { observed } = (await this.look()).view;
+      const url = observed.members.find(({ id }) => id === observed.leader)?.clientUrls[0];
+      if (url !== undefined) return url;
+      await sleep(POLL_MS);
+    }
+    throw new ClusterStateError('the cluster has no leader now: see ephemeral elastic status');
+  }
+
+  async close(): Promise<void> {
+    await this.admin.close();
+  }
+
+  async #leaseAges({ keys, observed }: View): Promise<ReadonlyMap<string, number>> {
+    if (!observed.linearizable) return new Map();
+    const url = await this.leaderUrl().catch(() => undefined);
+    if (url === undefined) return new Map();
+    const ages = await Promise.all(
+      [...keys.leases].map(async ([host, lease]) => {
+        const time = await this.admin.leaseTime(url, lease, CALL_TIMEOUT_MS).catch(() => undefined);
+        return time ? [[host, time.grantedS - time.leftS] as const] : [];
+      }),
+    );
+    return new Map(ages.flat());
+  }
+
+  async #write(op: Op): Promise<void> {
+    const { credentials, auth, endpoints } = this.#options;
+    const store = new EtcdStore({ hosts: endpoints, credentials, auth });
+    try {
+      let failure: unknown;
+      for (let attempt = 0; attempt <= endpoints.length; attempt++) {
+        try {
+          await store.connect({ timeoutMs: CALL_TIMEOUT_MS });
+          await store.txn({ compares: [], success: [op] }, { timeoutMs: CALL_TIMEOUT_MS });
+          return;
+        } catch (error) {
+          if (!(error instanceof ConnectionError)) throw error;
+          failure = error;
+        }
+      }
+      throw failure;
+    } finally {
+      store.close();
+    }
+  }
+}
+
+function missing(status: ClusterStatus | Error): string {
+  if (status instanceof Error) return status.message;
+  const reasons = status.blocked.map(({ what, why }) => `${what}: ${why}`);
+  if (reasons.length > 0) return reasons.join('; ');
+  return status.quorum ? 'hosts have yet to report; see ephemeral elastic status' : 'the cluster has no quorum';
+}

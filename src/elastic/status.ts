@@ -1,0 +1,119 @@
+import type { EndpointStatus } from '../etcd/cluster-admin.ts';
+import { hasConverged } from './convergence.ts';
+import { toHex } from './coordination.ts';
+import type { Blocked, Change, MemberView, Plan, Step, Wanted } from './model.ts';
+import type { View } from './observer.ts';
+import { inFlight, quorum } from './view.ts';
+
+/** One host. */
+export interface StatusRow {
+  readonly host: string;
+  readonly role: 'voter' | 'learner' | 'client' | 'dead';
+  readonly leader: boolean;
+  /** Hexadecimal, as etcdctl prints it. */
+  readonly memberId?: string | undefined;
+  readonly endpoint?: string | undefined;
+  readonly version?: string | undefined;
+  readonly dbSizeBytes?: number | undefined;
+  /** Entries it has yet to apply. */
+  readonly raftLag?: number | undefined;
+  /** Seconds since its agent last renewed its lease; absent when the agent is gone. */
+  readonly leaseAgeS?: number | undefined;
+  /** What is the matter with it. */
+  readonly problem?: string | undefined;
+}
+
+export interface ClusterStatus {
+  readonly clusterId: string;
+  /** It has a quorum and no alarm, and every member answers. */
+  readonly healthy: boolean;
+  readonly converged: boolean;
+  readonly quorum: boolean;
+  readonly alarms: readonly string[];
+  readonly idealSize: number;
+  readonly wanted: Wanted;
+  /** How many more voters may fail before writes stop; below 0: so many must come back. */
+  readonly canStand: number;
+  readonly controller?: string | undefined;
+  readonly change?: Change | undefined;
+  readonly steps: readonly Step[];
+  readonly blocked: readonly Blocked[];
+  readonly rows: readonly StatusRow[];
+}
+
+/** Pure: what a look at the cluster, and a plan made from it, say to an operator. */
+export function makeStatus(
+  { observed, keys, statuses }: View,
+  members: readonly MemberView[],
+  plan: Plan,
+  leaseAges: ReadonlyMap<string, number>,
+): ClusterStatus {
+  const voters = members.filter((member) => !member.isLearner);
+  const live = voters.filter((voter) => voter.answers).length;
+  const published = observed.linearizable ? keys.plan : undefined;
+  return {
+    clusterId: toHex(observed.clusterId),
+    healthy: observed.linearizable && observed.alarms.length === 0 && members.every((member) => member.answers),
+    converged: plan.converged && hasConverged(keys),
+    quorum: observed.linearizable,
+    alarms: observed.alarms,
+    idealSize: observed.idealSize,
+    wanted: plan.wanted,
+    canStand: live - quorum(voters.length),
+    controller: published?.controller,
+    change: inFlight(observed.change),
+    steps: plan.steps,
+    // The controller remembers since when things are as they are; one look does not. Under an alarm it cannot say anything new.
+    blocked: merge(plan.blocked, published && !plan.converged && !published.converged ? published.blocked : []),
+    rows: [
+      ...members.map((member) => memberRow(member, statuses.get(member.id), observed, leaseAges)),
+      ...observed.volunteers
+        .filter(({ host }) => !members.some((member) => member.host === host))
+        .map(
+          ({ host, clientUrls, problem, proven, etcdVersion }): StatusRow => ({
+            host,
+            role: 'client',
+            leader: false,
+            endpoint: clientUrls[0],
+            version: etcdVersion,
+            leaseAgeS: leaseAges.get(host),
+            problem: proven ? undefined : (problem ?? 'not proven'),
+          }),
+        ),
+    ].sort((a, b) => (a.host < b.host ? -1 : 1)),
+  };
+}
+
+function merge(own: readonly Blocked[], told: readonly Blocked[]): readonly Blocked[] {
+  return [...told, ...own.filter(({ what, why }) => !told.some((other) => other.what === what && other.why === why))];
+}
+
+function memberRow(
+  member: MemberView,
+  status: EndpointStatus | undefined,
+  { members, volunteers }: View['observed'],
+  leaseAges: ReadonlyMap<string, number>,
+): StatusRow {
+  const volunteer = volunteers.find(({ host }) => host === member.host);
+  return {
+    host: member.host || '(unstarted)',
+    role: member.answers ? (member.isLearner ? 'learner' : 'voter') : member.started ? 'dead' : 'learner',
+    leader: member.leader,
+    memberId: toHex(member.id),
+    endpoint: members.find(({ id }) => id === member.id)?.clientUrls[0],
+    version: status?.version,
+    dbSizeBytes: status?.dbSizeBytes,
+    raftLag: member.lag,
+    leaseAgeS: leaseAges.get(member.host),
+    problem: problemOf(member, volunteer?.problem),
+  };
+}
+
+function problemOf(member: MemberView, told: string | undefined): string | undefined {
+  if (told !== undefined) return told;
+  if (member.leaving) return 'leaving';
+  if (!member.started) return 'has not started yet';
+  if (!member.answers)
+    return member.agent ? 'its etcd does not answer; its agent does' : 'neither its etcd nor its agent answers';
+  return member.agent ? undefined : 'its agent is gone: start ephemeral elastic run there';
+}

@@ -1,0 +1,81 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { DataFolder } from '../../../src/elastic/data-folder.ts';
+import { EndpointBook } from '../../../src/elastic/endpoint-book.ts';
+import { describeExit } from '../../../src/elastic/etcd-process.ts';
+import { lockFolder } from '../../../src/elastic/folder-lock.ts';
+import { StateFile } from '../../../src/elastic/state-file.ts';
+import { temporaryFolder } from '../../support/children.ts';
+
+test('a folder has one holder, and a dead one’s lock is taken over', async (t) => {
+  const path = join(temporaryFolder('lock-'), 'agent.lock');
+  const unlock = lockFolder(path);
+  t.throws(() => lockFolder(path), { code: 'FOLDER_IN_USE', message: new RegExp(String(process.pid)) });
+  unlock();
+  const child = spawn(process.execPath, ['-e', '']);
+  await once(child, 'exit');
+  writeFileSync(path, JSON.stringify({ pid: child.pid, started: '1' }));
+  lockFolder(path)();
+  writeFileSync(path, JSON.stringify({ pid: process.pid, started: 'another process had this pid' }));
+  lockFolder(path)();
+  t.false(existsSync(path));
+});
+
+test('what a host remembers is read back, and a damaged file is an error, not an empty one', (t) => {
+  const folder = temporaryFolder('state-');
+  const file = new StateFile(folder);
+  t.is(file.current, undefined);
+  const state = {
+    host: 'h1',
+    clusterId: '1',
+    memberId: '2',
+    endpoints: ['http://a:1'],
+    members: [],
+    raftIndex: 0,
+    incarnation: 'i',
+  };
+  file.write(state);
+  file.update({ raftIndex: 7 });
+  t.deepEqual(new StateFile(folder).current, { ...state, raftIndex: 7 });
+  writeFileSync(file.path, '{"host":');
+  t.throws(() => new StateFile(folder), { code: 'CLUSTER_STATE', message: /is damaged/ });
+});
+
+test('data is put aside under a name of its own each time', (t) => {
+  const folder = new DataFolder(temporaryFolder('data-'));
+  for (let time = 0; time < 2; time++) {
+    mkdirSync(join(folder.etcd, 'member', 'wal'), { recursive: true });
+    t.false(folder.hasLog);
+    writeFileSync(join(folder.etcd, 'member', 'wal', '0.wal'), '');
+    t.true(folder.hasLog);
+    folder.archive('7');
+    t.false(folder.hasLog);
+  }
+  t.true(existsSync(join(folder.path, 'removed-7')) && existsSync(join(folder.path, 'removed-7.1')));
+});
+
+test('a client goes to its own member first, then to all that are published, and to seeds when none of those answers', (t) => {
+  const book = new EndpointBook(['seed']);
+  t.deepEqual(book.next(), ['seed']);
+  book.publish(['a', 'b']);
+  book.publish([]);
+  book.connected();
+  t.deepEqual(book.next(), ['a', 'b']);
+  book.prefer('b');
+  book.connected();
+  t.deepEqual(book.next(), ['b']);
+  t.deepEqual(book.next(), ['b', 'a']);
+  for (let attempt = 0; attempt < 4; attempt++) book.next();
+  t.deepEqual(book.next(), ['b', 'a', 'seed']);
+});
+
+test('etcd’s exit codes are understood', (t) => {
+  t.is(describeExit(0, null).reason, 'removed');
+  t.is(describeExit(1, null).reason, 'refused');
+  t.is(describeExit(2, null).reason, 'panic');
+  t.is(describeExit(null, 'SIGTERM').reason, 'stopped');
+  t.is(describeExit(null, 'SIGKILL').reason, 'killed');
+});

@@ -1,0 +1,174 @@
+import { existsSync, readdirSync } from 'node:fs';
+import test from 'ava';
+import { CHANGE_PATIENCE_MS, TestElastic } from '../support/elastic.ts';
+import { etcdctl } from '../support/etcdctl.ts';
+import { until } from '../support/wait.ts';
+
+/** Three voters, ready. */
+async function three(flags: readonly string[] = []): Promise<TestElastic> {
+  const cluster = new TestElastic();
+  await (await cluster.add({ flags })).ready();
+  await cluster.add({ flags });
+  await cluster.add({ flags });
+  await cluster.settled(3, 'at first');
+  return cluster;
+}
+
+test.serial(
+  'a follower that dies for good is replaced by a new host, and one voter fewer is never enough',
+  async (t) => {
+    const cluster = await three();
+    t.teardown(() => cluster.destroy());
+    const [h1, h2, h3] = cluster.hosts;
+    if (!h1 || !h2 || !h3) return t.fail();
+    await h3.crash();
+    const remote = cluster.remote();
+    const degraded = await until(async () => {
+      const status = await remote.status();
+      return status.blocked.some(({ what }) => what.includes('h3 is dead')) && status;
+    }, 'h3 to be given up');
+    t.is(degraded.canStand, 0);
+    t.is(degraded.rows.find(({ host }) => host === 'h3')?.role, 'dead');
+    t.false(degraded.healthy);
+
+    await cluster.add();
+    const healed = await cluster.settled(3, 'after the replacement');
+    t.deepEqual([...healed.wanted.voters].sort(), ['h1', 'h2', 'h4']);
+
+    // It comes back with its old folder: that is put aside, and it is a volunteer like any other.
+    cluster.restart(h3);
+    await h3.ready();
+    await until(
+      async () => (await remote.status()).rows.some(({ host, role }) => host === 'h3' && role === 'learner'),
+      'h3 to be the spare',
+    );
+    t.true(readdirSync(h3.dataDir).some((name) => name.startsWith('removed-')));
+  },
+);
+
+test.serial('a member whose folder was wiped joins anew, under its name, without waiting to be dead', async (t) => {
+  const cluster = await three();
+  t.teardown(() => cluster.destroy());
+  const [, , h3] = cluster.hosts;
+  if (!h3) return t.fail();
+  const before = (await cluster.settled(3)).rows.find(({ host }) => host === 'h3')?.memberId;
+  await h3.crash();
+  h3.wipe();
+  cluster.restart(h3);
+  await h3.ready();
+  const after = await until(
+    async () => {
+      const row = (await cluster.settled(3)).rows.find(({ host }) => host === 'h3');
+      return row?.memberId !== before && row;
+    },
+    'h3 to have a new member id',
+    CHANGE_PATIENCE_MS,
+  );
+  t.is(after.role, 'voter');
+});
+
+test.serial('when its agent is killed, its etcd serves on and is taken over by the next agent', async (t) => {
+  const cluster = await three();
+  t.teardown(() => cluster.destroy());
+  const [h1] = cluster.hosts;
+  if (!h1) return t.fail();
+  const pid = h1.etcdPid;
+  await h1.killAgent();
+  t.is(h1.etcdPid, pid);
+  await etcdctl(h1.clientUrl, 'put', '/still', 'served');
+  cluster.restart(h1);
+  await h1.ready();
+  t.is(h1.etcdPid, pid);
+  await cluster.settled(3, 'with the adopted one');
+});
+
+test.serial('all hosts stop at once and start one after the other: the same members, the same data', async (t) => {
+  const cluster = await three();
+  t.teardown(() => cluster.destroy());
+  const [h1, h2, h3] = cluster.hosts;
+  if (!h1 || !h2 || !h3) return t.fail();
+  await etcdctl(h1.clientUrl, 'put', '/kept', 'value');
+  const before = (await cluster.settled(3)).rows.map(({ memberId }) => memberId);
+  for (const host of cluster.hosts) host.signal('SIGTERM');
+  await Promise.all(cluster.hosts.map((host) => host.ended()));
+  t.deepEqual(
+    cluster.hosts.map((host) => host.etcdPid),
+    [undefined, undefined, undefined],
+  );
+
+  cluster.restart(h1);
+  await until(() => h1.etcdPid, 'the first etcd to run');
+  t.false(h1.stdout.includes('ready'));
+  cluster.restart(h2);
+  await Promise.all([h1.ready(), h2.ready()]);
+  cluster.restart(h3);
+  await h3.ready();
+  t.deepEqual(
+    (await cluster.settled(3)).rows.map(({ memberId }) => memberId),
+    before,
+  );
+  t.regex(await etcdctl(h3.clientUrl, 'get', '/kept'), /value/);
+});
+
+test.serial('a host that leaves is removed, leaves its data aside, and the leader moves before it goes', async (t) => {
+  const cluster = await three(['--min-voters', '1']);
+  t.teardown(() => cluster.destroy());
+  const leader = (await cluster.settled(3)).rows.find((row) => row.leader);
+  const host = cluster.hosts.find(({ name }) => name === leader?.host);
+  if (!host) return t.fail();
+  host.signal('SIGINT');
+  t.is(await host.ended(), 130);
+  t.regex(host.stderr, /was removed: its data is kept/);
+  t.false(existsSync(`${host.dataDir}/etcd`));
+  t.is(host.etcdPid, undefined);
+  const status = await cluster.settled(1, 'and a learner');
+  t.false(status.rows.some((row) => row.host === host.name));
+});
+
+test.serial('the last member is never removed: it stops and keeps its data', async (t) => {
+  const cluster = new TestElastic();
+  t.teardown(() => cluster.destroy());
+  const h1 = await cluster.add();
+  await h1.ready();
+  await etcdctl(h1.clientUrl, 'put', '/kept', 'value');
+  h1.signal('SIGINT');
+  t.is(await h1.ended(), 130);
+  t.true(existsSync(`${h1.dataDir}/etcd/member/wal`));
+  cluster.restart(h1);
+  await h1.ready();
+  t.regex(await etcdctl(h1.clientUrl, 'get', '/kept'), /value/);
+});
+
+test.serial('a learner whose host dies while it joins is put away, and the next host has its turn', async (t) => {
+  const cluster = new TestElastic();
+  t.teardown(() => cluster.destroy());
+  const h1 = await cluster.add({ flags: ['--ideal-cluster-size', '1'] });
+  await h1.ready();
+  const h2 = await cluster.add();
+  await h2.ready();
+  await until(async () => (await cluster.remote().status()).rows.some(({ role }) => role === 'learner'), 'a learner');
+  await h2.crash();
+  await cluster.add();
+  const status = await until(
+    async () => {
+      const { rows, healthy } = await cluster.remote().status();
+      return healthy && rows.find(({ host, role }) => host === 'h3' && role === 'learner');
+    },
+    'h3 to be the learner',
+    CHANGE_PATIENCE_MS,
+  );
+  t.truthy(status.memberId);
+});
+
+test.serial('a size that is none is refused by the command, and changes nothing where etcdctl wrote it', async (t) => {
+  const cluster = new TestElastic();
+  t.teardown(() => cluster.destroy());
+  const h1 = await cluster.add({ flags: ['--ideal-cluster-size', '3'] });
+  await h1.ready();
+  const remote = cluster.remote();
+  for (const size of [0, -1, 70_000, 2.5, Number.NaN])
+    await t.throwsAsync(remote.resize(size), { code: 'INVALID_OPTION' });
+  await etcdctl(h1.clientUrl, 'put', '/_elastic/chooser/dynamicsize/idealclustersize', 'five');
+  await until(() => h1.stderr.includes('"five"'), 'a warning about it');
+  t.is((await remote.status()).wanted.voters.length, 1);
+});

@@ -1,0 +1,186 @@
+/** Hosts of an elastic cluster for tests: each an `ephemeral elastic run` of its own, killed and brought back as machines are. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ElasticRemote } from '../../src/elastic/remote.ts';
+import type { ClusterStatus } from '../../src/elastic/status.ts';
+import { bindToThisProcess, temporaryFolder } from './children.ts';
+import { freePorts } from './ports.ts';
+import { until } from './wait.ts';
+
+const COMMAND = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+/** A change takes etcd 5 s a voter; several may follow one another. */
+export const CHANGE_PATIENCE_MS = 60_000;
+
+export interface HostOptions {
+  /** Flags beside those that every test host gets. */
+  readonly flags?: readonly string[];
+  /** Default: all other hosts there are. */
+  readonly seeds?: readonly string[];
+}
+
+const clusters = new Set<TestElastic>();
+process.on('exit', () => {
+  for (const cluster of clusters) cluster.killAll();
+});
+
+export class TestHost {
+  readonly name: string;
+  readonly clientUrl: string;
+  readonly serverUrl: string;
+  readonly dataDir: string;
+  readonly stateDir: string;
+  stdout = '';
+  stderr = '';
+  #agent: ChildProcess | undefined;
+
+  constructor(name: string, folder: string, ports: readonly number[]) {
+    this.name = name;
+    this.clientUrl = `http://127.0.0.1:${ports[0]}`;
+    this.serverUrl = `http://127.0.0.1:${ports[1]}`;
+    this.dataDir = join(folder, name);
+    this.stateDir = `${this.dataDir}.state`;
+  }
+
+  get isRunning(): boolean {
+    return this.#agent !== undefined && this.#agent.exitCode === null && this.#agent.signalCode === null;
+  }
+
+  /** Of its etcd; undefined when there is none. */
+  get etcdPid(): number | undefined {
+    try {
+      const { pid } = JSON.parse(readFileSync(join(this.stateDir, 'etcd.pid.json'), 'utf8')) as { pid: number };
+      return readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('etcd') ? pid : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  start({ flags = [], seeds = [] }: HostOptions): void {
+    const args = ['elastic', 'run', '--hostname', this.name, '--data-dir', this.dataDir];
+    args.push('--client-urls', this.clientUrl, '--server-urls', this.serverUrl);
+    if (seeds.length > 0) args.push('--seeds', seeds.join());
+    const child = spawn(process.execPath, ['--import', 'tsx', COMMAND, ...args, ...flags], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    bindToThisProcess(child);
+    child.stdout.on('data', (chunk: Buffer) => {
+      this.stdout += chunk.toString();
+    });
+    child.stderr.on('data', (chunk: Buffer) => {
+      this.stderr += chunk.toString();
+    });
+    this.#agent = child;
+  }
+
+  async ready(): Promise<void> {
+    await until(() => {
+      if (!this.isRunning) throw new Error(`${this.name} has ended:\n${this.stderr}`);
+      return this.stdout.includes('ready');
+    }, `${this.name} to be ready`);
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#agent?.kill(signal);
+  }
+
+  /** Resolves with the exit code, or the signal. */
+  async ended(): Promise<number | string> {
+    const agent = this.#agent;
+    if (!agent) return 0;
+    if (agent.exitCode === null && agent.signalCode === null) await once(agent, 'exit');
+    return agent.exitCode ?? agent.signalCode ?? 0;
+  }
+
+  async stop(): Promise<number | string> {
+    this.signal('SIGTERM');
+    return this.ended();
+  }
+
+  /** The agent alone; its etcd lives on. */
+  async killAgent(): Promise<void> {
+    this.signal('SIGKILL');
+    await this.ended();
+  }
+
+  /** As when the machine loses its power. */
+  async crash(): Promise<void> {
+    this.signal('SIGSTOP');
+    this.killNow();
+    await this.ended();
+  }
+
+  killNow(): void {
+    const pid = this.etcdPid;
+    if (pid !== undefined) process.kill(pid, 'SIGKILL');
+    this.#agent?.kill('SIGKILL');
+  }
+
+  /** As when its disk was exchanged, the state's too or not. */
+  wipe({ state = false }: { state?: boolean } = {}): void {
+    rmSync(join(this.dataDir, 'etcd'), { recursive: true, force: true });
+    if (state) rmSync(this.stateDir, { recursive: true, force: true });
+  }
+}
+
+export class TestElastic {
+  readonly hosts: TestHost[] = [];
+  readonly #folder = temporaryFolder('elastic-test-');
+  readonly #remotes: ElasticRemote[] = [];
+  #count = 0;
+
+  constructor() {
+    clusters.add(this);
+  }
+
+  /** Starts one more host. The first one founds the cluster. */
+  async add(options: HostOptions = {}): Promise<TestHost> {
+    this.#count += 1;
+    const host = new TestHost(`h${this.#count}`, this.#folder, await freePorts(2));
+    this.hosts.push(host);
+    this.restart(host, options);
+    return host;
+  }
+
+  restart(host: TestHost, { flags = [], seeds }: HostOptions = {}): void {
+    host.stdout = '';
+    const others = this.hosts.filter((other) => other !== host).map((other) => other.clientUrl);
+    const isFirst = host === this.hosts[0];
+    host.start({ flags: ['--dead-after', '3', ...flags], seeds: seeds ?? (isFirst ? [] : others) });
+  }
+
+  /** The cluster seen through any host that answers. */
+  remote(): ElasticRemote {
+    const remote = new ElasticRemote({ endpoints: this.hosts.map((host) => host.clientUrl), namespace: '/_elastic' });
+    this.#remotes.push(remote);
+    return remote;
+  }
+
+  /** Waits until so many voters are all there is to wish for. */
+  async settled(voters: number, what = ''): Promise<ClusterStatus> {
+    const remote = this.remote();
+    return until(
+      async () => {
+        const status = await remote.status();
+        const count = status.rows.filter(({ role }) => role === 'voter').length;
+        if (!status.healthy || !status.converged || count !== voters) throw new Error(JSON.stringify(status));
+        return status;
+      },
+      `${voters} voters ${what}`,
+      CHANGE_PATIENCE_MS,
+    );
+  }
+
+  killAll(): void {
+    for (const host of this.hosts) host.killNow();
+  }
+
+  async destroy(): Promise<void> {
+    for (const remote of this.#remotes) await remote.close();
+    await Promise.all(this.hosts.map((host) => host.crash()));
+    clusters.delete(this);
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
