@@ -1,5 +1,5 @@
 import { EphemeralError, NotADirectoryError, PathNotFoundError } from '../../src/core/errors.ts';
-import type { Store } from '../../src/core/store.ts';
+import type { CallOptions, Store, Txn, TxnResult } from '../../src/core/store.ts';
 import type { Listing } from '../../src/ephemeral/api.ts';
 import { openShared } from '../../src/ephemeral/connect.ts';
 import { EphemeralOverStore } from '../../src/ephemeral/ephemeral.ts';
@@ -15,7 +15,7 @@ import type { Act, Action, Program } from './program.ts';
 import { type Process, type RegistrationRecord, registeredValue, type SubscriptionRecord } from './records.ts';
 import { SimulatedClock } from './simulated-clock.ts';
 import { storeKey } from './store-keys.ts';
-import { ProcessStore } from './stores.ts';
+import { PassingStore, ProcessStore } from './stores.ts';
 
 /** Takes a safeguard away from what a process does to its store. */
 export type Mutation = (store: Store, world: World, process: () => Process) => Store;
@@ -31,6 +31,28 @@ const CLOSE_MS = 2_000;
 const QUICK_CLOSE_MS = 400;
 /** So long after its client was closed a process has nothing left. */
 const SETTLED_MS = 100;
+
+/** One transaction is under way for each mirror that a process is master of (M2). */
+class MirrorWrites extends PassingStore {
+  readonly #world: World;
+  readonly #underWay = new Set<string>();
+
+  constructor(inner: Store, world: World) {
+    super(inner);
+    this.#world = world;
+  }
+
+  override txn(txn: Txn, options: CallOptions): Promise<TxnResult> {
+    const written = txn.success.map((op) => (op.type === 'put' ? storeKey(this.#world.namespace, op.key) : undefined));
+    const at = written.find((key) => key?.kind === 'marker' || key?.kind === 'shadow');
+    if (!at || !('mirror' in at)) return this.inner.txn(txn, options);
+    const lock = txn.compares.map(({ operand }) => operand)[0];
+    const id = `${at.mirror} ${lock}`;
+    if (this.#underWay.has(id)) this.#world.oracle.fail('M2', `two transactions at once to the mirror ${at.mirror}`);
+    this.#underWay.add(id);
+    return this.inner.txn(txn, options).finally(() => this.#underWay.delete(id));
+  }
+}
 
 export class World implements OracleWorld {
   readonly program: Program;
@@ -177,7 +199,7 @@ export class World implements OracleWorld {
     const loop = new EventLoop(this.clock, chance);
     const memory = this.#connect(name, () => process);
     const mutated = this.#mutation ? this.#mutation(memory, this, () => process) : memory;
-    const store = new ProcessStore(mutated, loop, () => {
+    const store = new ProcessStore(new MirrorWrites(mutated, this), loop, () => {
       this.oracle.fail('S2', `${name} calls the store in a loop that waits for nothing`);
     });
     const counts = new Map<string, number>();
