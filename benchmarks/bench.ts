@@ -25,6 +25,10 @@ export interface Entrant {
 /** So long that neither keepalives nor expiry are part of what is measured (seconds). */
 const LEASE_TTL = 120;
 
+export function quietMs({ quick }: BenchOptions): number {
+  return quick ? 60 : 250;
+}
+
 let opened = 0;
 
 /** One fleet for each contestant, all sessions made and everything used once. */
@@ -43,7 +47,8 @@ export async function openFleets(
       const namespace = `${bench.server.namespace}/${opened}`;
       const { ttl = LEASE_TTL, heartbeat = 'lease' } = session;
       const { endpoint } = contestant;
-      const { sockets } = await fleet.order({ op: 'open', n, endpoint, namespace, ttl, heartbeat });
+      const order = { op: 'open', n, endpoint, namespace, ttl, heartbeat, quietMs: quietMs(bench.options) } as const;
+      const { sockets } = await fleet.order(order);
       // One more makes the changes.
       if (contestant.isWatching && sockets !== n + 1)
         bench.faults.push(`${contestant.name}: ${sockets} sockets for ${n + 1} clients`);

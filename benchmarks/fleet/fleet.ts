@@ -19,8 +19,6 @@ import { bytesRead, connected, owned, stopOwning } from './sockets.ts';
 
 /** Members opened at the same time: more would only queue up in the server. */
 const OPENING = 25;
-/** Nobody has heard anything for so long: the storm is over, with all that it leads to. */
-const QUIET_MS = 250;
 const PATIENCE_MS = 60_000;
 /** A timer may be a millisecond late; so much before a change is due, it is waited for turn by turn. */
 const SPIN_MS = 3;
@@ -40,12 +38,14 @@ export class Fleet {
   #isJoined = false;
   /** Heartbeats are heard: it never gets quiet. */
   #isNoisy = false;
+  #quietMs = 0;
 
   constructor(openMember: OpenMember) {
     this.#openMember = openMember;
   }
 
-  async open({ n, endpoint, namespace, ttl, heartbeat }: OpenOrder): Promise<OpenAnswer> {
+  async open({ n, endpoint, namespace, ttl, heartbeat, quietMs }: OpenOrder): Promise<OpenAnswer> {
+    this.#quietMs = quietMs;
     this.#isNoisy = heartbeat === 'put';
     const options = { endpoint, namespace, ttl, heartbeat };
     for (let start = 0; start < n; start += OPENING) {
@@ -207,7 +207,7 @@ export class Fleet {
     const total = () => this.#members.reduce((sum, { heard }) => sum + heard.messages, 0);
     for (let before = -1, now = total(); now !== before; now = total()) {
       before = now;
-      await sleep(QUIET_MS);
+      await sleep(this.#quietMs);
     }
   }
 

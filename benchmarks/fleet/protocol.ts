@@ -15,6 +15,8 @@ export interface OpenOrder {
   readonly ttl: number;
   /** How registrations are kept alive, where there is a choice. */
   readonly heartbeat: 'lease' | 'put';
+  /** Nobody has heard anything for so long (ms): a storm is over, with all that it leads to. */
+  readonly quietMs: number;
 }
 
 export interface OpenAnswer {

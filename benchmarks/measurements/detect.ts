@@ -13,7 +13,7 @@ const LANES = 3;
 async function kill(bench: Bench, which: number, isMaster: boolean): Promise<number> {
   const { endpoint, namespace: root } = bench.server;
   const namespace = `${root}/detect-${which}`;
-  const session = { op: 'open', endpoint, namespace, ttl: DETECT_TTL, heartbeat: 'lease' } as const;
+  const session = { op: 'open', endpoint, namespace, ttl: DETECT_TTL, heartbeat: 'lease', quietMs: 100 } as const;
   const victim = new FleetProcess('victim', nodeFleet('ours-mirror'));
   const watchers = new FleetProcess('watchers', nodeFleet('ours-mirror'));
   try {

@@ -16,7 +16,7 @@ type How = 'killed' | 'closed';
 async function gapMs(bench: Bench, how: How, repeat: number): Promise<number> {
   const { endpoint, namespace: root } = bench.server;
   const namespace = `${root}/failover-${how}-${repeat}`;
-  const session = { op: 'open', endpoint, namespace, ttl: DETECT_TTL, heartbeat: 'lease' } as const;
+  const session = { op: 'open', endpoint, namespace, ttl: DETECT_TTL, heartbeat: 'lease', quietMs: 100 } as const;
   const master = new FleetProcess('master', nodeFleet('ours-mirror'));
   const watchers = new FleetProcess('watchers', nodeFleet('ours-mirror'));
   try {

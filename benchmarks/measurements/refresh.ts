@@ -5,9 +5,10 @@ import { mean } from '../statistics.ts';
 
 /** Seconds. */
 const TTL = 5;
+/** The least that etcd grants. */
+const QUICK_TTL = 2;
 /** A put-heartbeat's part of the ttl. */
 const PUT_FRACTION = 0.4;
-const PERIOD_MS = TTL * PUT_FRACTION * 1_000;
 const PERIODS = 2;
 
 export type Heartbeat = 'lease' | 'put';
@@ -26,18 +27,20 @@ export function refreshName(contestant: string, heartbeat: Heartbeat): string {
 
 async function one(bench: Bench, contestant: Contestant, n: number, heartbeat: Heartbeat): Promise<void> {
   const { options, samples } = bench;
+  const ttl = options.quick ? QUICK_TTL : TTL;
+  const periodMs = ttl * PUT_FRACTION * 1_000;
   const periods = options.quick ? 1 : PERIODS;
-  const entrants = await openFleets(bench, [contestant], n, { ttl: TTL, heartbeat });
+  const entrants = await openFleets(bench, [contestant], n, { ttl, heartbeat });
   try {
     for (const { fleet } of entrants) {
       if (contestant.isWatching) {
-        await fleet.order({ op: 'storm', phase: 'join', spreadMs: options.quick ? 0 : PERIOD_MS });
+        await fleet.order({ op: 'storm', phase: 'join', spreadMs: options.quick ? 0 : periodMs });
       } else {
         // Until each has asked, and asked again.
-        await fleet.order({ op: 'idle', ms: 2 * PERIOD_MS });
+        await fleet.order({ op: 'idle', ms: 2 * periodMs });
       }
       const serverBefore = contestant.serverCpuMs();
-      const answer = await fleet.order({ op: 'idle', ms: PERIOD_MS * periods });
+      const answer = await fleet.order({ op: 'idle', ms: periodMs * periods });
       const serverAfter = contestant.serverCpuMs();
       checkAgreement(bench, `refresh, ${contestant.name}, ${n} clients`, [answer.checksums]);
       const key = { measurement: 'refresh', of: refreshName(contestant.name, heartbeat), n };

@@ -34,14 +34,14 @@ async function fill(endpoint: string, namespace: string, children: number): Prom
 }
 
 /** A mirror that has been there for a while: its master, and the plain shadow of all children. */
-async function startMirror(endpoint: string, namespace: string): Promise<FleetProcess> {
+async function startMirror(endpoint: string, namespace: string, settledMs: number): Promise<FleetProcess> {
   const master = new FleetProcess('size, master', nodeFleet('ours-mirror'));
-  await master.order({ op: 'open', n: 1, endpoint, namespace, ttl: MASTER_TTL, heartbeat: 'lease' });
+  await master.order({ op: 'open', n: 1, endpoint, namespace, ttl: MASTER_TTL, heartbeat: 'lease', quietMs: 100 });
   const client = new Etcd3({ hosts: endpoint });
   const revision = async () => (await client.get('nothing').exec()).header.revision;
   for (let before = '', now = await revision(); now !== before; now = await revision()) {
     before = now;
-    await new Promise((resolve) => setTimeout(resolve, SETTLED_MS));
+    await new Promise((resolve) => setTimeout(resolve, settledMs));
   }
   client.close();
   return master;
@@ -82,7 +82,7 @@ export async function size(bench: Bench): Promise<void> {
     const namespace = `${server.namespace}/size-${children}`;
     bench.say(`size: making ${children} children`);
     await fill(server.endpoint, namespace, children);
-    const master = await startMirror(server.endpoint, namespace);
+    const master = await startMirror(server.endpoint, namespace, options.quick ? 200 : SETTLED_MS);
     try {
       await read(bench, namespace, children, rounds);
     } finally {

@@ -43,6 +43,7 @@ export function lines(title: string, xLabel: string, yLabel: string, all: readon
   const xs = series.flatMap(({ points }) => points.map(([x]) => x));
   const ys = series.flatMap(({ points }) => points.map(([, y]) => y)).filter((y) => y > 0);
   if (xs.length === 0) return '';
+  const hasZero = series.some(({ points }) => points.some(([, py]) => py === 0));
   const yTicks = decades(Math.min(...ys, 1e9), Math.max(...ys, 1e-9)).filter(
     (y) => Number.isFinite(y) && ys.length > 0,
   );
@@ -68,8 +69,12 @@ export function lines(title: string, xLabel: string, yLabel: string, all: readon
   });
   const axis = `<text class="label" x="${(LEFT + WIDTH) / 2}" y="${HEIGHT - 6}" text-anchor="middle">${escapeHtml(xLabel)}</text>`;
   return (
-    figure(title, `${yLabel}, logarithmic axes`, `${grid.join('')}${labels.join('')}${axis}${paths.join('')}`, HEIGHT) +
-    legend(series)
+    figure(
+      title,
+      `${yLabel}, logarithmic axes${hasZero ? '; zero lies on the lowest line' : ''}`,
+      `${grid.join('')}${labels.join('')}${axis}${paths.join('')}`,
+      HEIGHT,
+    ) + legend(series)
   );
 }
 

@@ -25,7 +25,6 @@ const (
 	directory  = "/services/web/"
 	value      = "http://10.0.0.1:8080"
 	opening    = 25
-	quietFor   = 250 * time.Millisecond
 	patience   = 60 * time.Second
 	probeName  = "probe-0"
 	dialLimit  = 30 * time.Second
@@ -42,6 +41,7 @@ type order struct {
 	SpreadMs   float64 `json:"spreadMs"`
 	Count      int     `json:"count"`
 	IntervalMs float64 `json:"intervalMs"`
+	QuietMs    float64 `json:"quietMs"`
 }
 
 // goal is what every member's list should come to; an empty generation stands for any.
@@ -137,6 +137,7 @@ type fleet struct {
 	changer    *member
 	generation int
 	joined     bool
+	quietFor   time.Duration
 
 	mutex   sync.Mutex
 	goal    *goal
@@ -256,6 +257,7 @@ func each(n int, do func(i int) error) error {
 
 func (f *fleet) open(o order) (interface{}, error) {
 	f.members = make([]*member, o.N)
+	f.quietFor = time.Duration(o.QuietMs * float64(time.Millisecond))
 	for start := 0; start < o.N; start += opening {
 		size := o.N - start
 		if size > opening {
@@ -312,7 +314,7 @@ func (f *fleet) quiet() {
 			return
 		}
 		before = now
-		time.Sleep(quietFor)
+		time.Sleep(f.quietFor)
 	}
 }
 
