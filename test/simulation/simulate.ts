@@ -143,7 +143,7 @@ class Finale {
     const { path, values, master } = mirror;
     world.trace(() => `the master ${master.name} of ${path} closes`);
     const key = mirrorKeys(world.namespace, path, values ? 'values' : 'names').marker;
-    void world.close(master);
+    void world.users.close(master);
     const delaysMs = world.program.delayMs > 0 ? HANDOVER_DELAYS_MS : 0;
     await world.runUntil(world.nowMs() + HANDOVER_MS + delaysMs);
     const stored = world.oracle.keys.get(key);
@@ -157,7 +157,7 @@ class Finale {
 
   async #end(): Promise<void> {
     const world = this.#world;
-    for (const process of world.processes.values()) void world.close(process);
+    for (const process of world.processes.values()) void world.users.close(process);
     await world.runUntil(world.nowMs() + 2_500);
     for (const { name, state } of world.processes.values()) {
       if (state === 'closing') world.oracle.fail('API', `${name} never closed`);

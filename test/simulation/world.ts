@@ -1,6 +1,4 @@
-import { EphemeralError, NotADirectoryError, PathNotFoundError } from '../../src/core/errors.ts';
-import type { CallOptions, Store, Txn, TxnResult } from '../../src/core/store.ts';
-import type { Listing } from '../../src/ephemeral/api.ts';
+import type { Store } from '../../src/core/store.ts';
 import { openShared } from '../../src/ephemeral/connect.ts';
 import { EphemeralOverStore } from '../../src/ephemeral/ephemeral.ts';
 import { resolveOptions } from '../../src/ephemeral/options.ts';
@@ -10,12 +8,14 @@ import { MemoryKeepAliveStream } from '../../src/memory/memory-streams.ts';
 import type { Snapshot } from '../../src/memory/model.ts';
 import { Chance } from './chance.ts';
 import { EventLoop } from './event-loop.ts';
+import { MirrorWrites } from './mirror-writes.ts';
 import { Oracle, type OracleWorld } from './oracle.ts';
 import type { Act, Action, Program } from './program.ts';
-import { type Process, type RegistrationRecord, registeredValue, type SubscriptionRecord } from './records.ts';
+import type { Process, RegistrationRecord, SubscriptionRecord } from './records.ts';
 import { SimulatedClock } from './simulated-clock.ts';
 import { storeKey } from './store-keys.ts';
-import { PassingStore, ProcessStore } from './stores.ts';
+import { ProcessStore } from './stores.ts';
+import { Users } from './users.ts';
 
 /** Takes a safeguard away from what a process does to its store. */
 export type Mutation = (store: Store, world: World, process: () => Process) => Store;
@@ -25,34 +25,6 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const SLOW_MS = 400;
 /** A silent peer is noticed by HTTP/2's own pings after so long, which the model has not. */
 const PING_MS = 8_000;
-/** What `close` may take, however bad things are. */
-const CLOSE_MS = 2_000;
-/** Within so much it was done in earnest, not given up. */
-const QUICK_CLOSE_MS = 400;
-/** So long after its client was closed a process has nothing left. */
-const SETTLED_MS = 100;
-
-/** One transaction is under way for each mirror that a process is master of (M2). */
-class MirrorWrites extends PassingStore {
-  readonly #world: World;
-  readonly #underWay = new Set<string>();
-
-  constructor(inner: Store, world: World) {
-    super(inner);
-    this.#world = world;
-  }
-
-  override txn(txn: Txn, options: CallOptions): Promise<TxnResult> {
-    const written = txn.success.map((op) => (op.type === 'put' ? storeKey(this.#world.namespace, op.key) : undefined));
-    const at = written.find((key) => key?.kind === 'marker' || key?.kind === 'shadow');
-    if (!at || !('mirror' in at)) return this.inner.txn(txn, options);
-    const lock = txn.compares.map(({ operand }) => operand)[0];
-    const id = `${at.mirror} ${lock}`;
-    if (this.#underWay.has(id)) this.#world.oracle.fail('M2', `two transactions at once to the mirror ${at.mirror}`);
-    this.#underWay.add(id);
-    return this.inner.txn(txn, options).finally(() => this.#underWay.delete(id));
-  }
-}
 
 export class World implements OracleWorld {
   readonly program: Program;
@@ -62,6 +34,7 @@ export class World implements OracleWorld {
   readonly clock: SimulatedClock;
   readonly server: MemoryServer;
   readonly oracle: Oracle;
+  readonly users = new Users(this);
   readonly processes = new Map<number, Process>();
   readonly registrations = new Map<number, RegistrationRecord>();
   readonly subscriptions = new Map<number, SubscriptionRecord>();
@@ -171,7 +144,7 @@ export class World implements OracleWorld {
         const process = this.processes.get(act.process);
         if (!process || process.state === 'crashed' || process.state === 'failed') return;
         if (this.#toProcess(process, act)) return;
-        process.loop.pass(() => this.#asUser(id, process, act));
+        process.loop.pass(() => this.users.do(id, process, act));
       }
     }
   }
@@ -235,7 +208,7 @@ export class World implements OracleWorld {
       },
       (error: unknown) => {
         process.state = 'failed';
-        this.#expected('connect', error);
+        this.users.expected('connect', error);
       },
     );
   }
@@ -393,191 +366,5 @@ export class World implements OracleWorld {
       default:
         return false;
     }
-  }
-
-  #asUser(id: number, process: Process, act: Act): void {
-    const { client } = process;
-    if (!client || process.state !== 'open') return;
-    switch (act.kind) {
-      case 'addKey':
-        this.#addKey(id, process, act);
-        return;
-      case 'update':
-        this.#update(act.of);
-        return;
-      case 'remove':
-        this.#remove(act.of);
-        return;
-      case 'addDir':
-      case 'removeDir':
-        client[act.kind](act.path).catch((error: unknown) => this.#expected(act.kind, error));
-        return;
-      case 'list':
-        client.list(act.path).then(
-          (listing) => this.oracle.listed(process, act.path, listing, `${process.name}'s list of ${act.path}`),
-          (error: unknown) => this.#expected('list', error),
-        );
-        return;
-      case 'watch':
-        this.#watch(id, process, act);
-        return;
-      case 'unwatch':
-        this.#unwatch(act.of);
-        return;
-      case 'close':
-        void this.close(process);
-        return;
-      default:
-        return;
-    }
-  }
-
-  #addKey(id: number, process: Process, act: Extract<Act, { kind: 'addKey' }>): void {
-    const { path, heartbeat, wait } = act;
-    const record: RegistrationRecord = {
-      id,
-      process,
-      path,
-      key: this.namespace + path,
-      heartbeat,
-      version: 1,
-      registration: undefined,
-      phase: 'adding',
-    };
-    this.registrations.set(id, record);
-    process.client?.addKey(path, registeredValue(record, 1), { heartbeat, wait }).then(
-      (registration) => {
-        record.registration = registration;
-        record.phase = 'live';
-        registration.state$.subscribe((state) =>
-          this.trace(() => `${process.name} ${path}: ${state} ${registration.error?.message ?? ''}`),
-        );
-      },
-      (error: unknown) => {
-        record.phase = 'refused';
-        this.#expected(`addKey ${path}`, error);
-      },
-    );
-  }
-
-  #update(of: number): void {
-    const record = this.registrations.get(of);
-    if (!record?.registration || record.phase !== 'live') return;
-    record.version += 1;
-    record.registration
-      .update(registeredValue(record, record.version))
-      .catch((error: unknown) => this.#expected('update', error));
-  }
-
-  #remove(of: number): void {
-    const record = this.registrations.get(of);
-    if (!record?.registration || record.phase !== 'live') return;
-    const { connection } = record.process.shared as NonNullable<Process['shared']>;
-    const { link } = connection;
-    record.phase = 'removing';
-    record.registration.remove().then(
-      () => {
-        if (record.process.state !== 'open' || !link || connection.link?.generation !== link.generation) return;
-        record.phase = 'removed';
-        const kv = this.oracle.keys.get(record.key);
-        const stored = kv ? Buffer.from(kv.value).toString() : '';
-        if (stored.startsWith(`${record.process.name}#${of} `)) {
-          this.oracle.fail('API', `remove of ${record.key} resolved, and the store has ${stored}`);
-        }
-      },
-      (error: unknown) => this.#expected('remove', error),
-    );
-  }
-
-  #watch(id: number, process: Process, act: Extract<Act, { kind: 'watch' }>): void {
-    const { path, values, via, missing } = act;
-    const subscription: SubscriptionRecord = {
-      id,
-      process,
-      path,
-      values,
-      via,
-      last: undefined,
-      heard: 0,
-      state: 'open',
-      leave: () => {},
-    };
-    this.subscriptions.set(id, subscription);
-    const options = { watch: true, via, missing } as const;
-    const list = values
-      ? process.client?.list(path || '/', { ...options, values })
-      : process.client?.list(path || '/', options);
-    const subscribed = list?.subscribe({
-      next: (listing: Listing) => {
-        this.trace(
-          () =>
-            `${process.name} subscription ${id} to ${path || '/'}: [${listing.children}] at ${listing.revision}` +
-            ` epoch ${listing.epoch} ${listing.status}`,
-        );
-        this.oracle.heard(subscription, listing);
-        subscription.last = listing;
-        subscription.heard += 1;
-      },
-      error: (error: unknown) => {
-        subscription.state = 'absent';
-        const isAbsent = error instanceof PathNotFoundError || error instanceof NotADirectoryError;
-        if (isAbsent && missing === 'error' && subscription.heard === 0) return;
-        this.oracle.fail('API', `subscription ${id} of ${process.name} to ${path || '/'} ended: ${String(error)}`);
-      },
-      complete: () => {
-        if (process.state === 'open')
-          this.oracle.fail('API', `subscription ${id} of ${process.name} completed by itself`);
-        if (subscription.state === 'open') subscription.state = 'completed';
-      },
-    });
-    subscription.leave = () => subscribed?.unsubscribe();
-  }
-
-  #unwatch(of: number): void {
-    const subscription = this.subscriptions.get(of);
-    if (subscription?.state !== 'open') return;
-    subscription.state = 'left';
-    subscription.leave();
-  }
-
-  /** A user closes the client; what is promised of that is checked when it is done, and a little later. */
-  async close(process: Process): Promise<void> {
-    const { client, shared, loop } = process;
-    if (!client || !shared || process.state !== 'open') return;
-    const { connection, session } = shared;
-    const { link } = connection;
-    const lease = session.leaseId;
-    const startMs = this.nowMs();
-    process.state = 'closing';
-    // What is awaited of the store is known to have been answered only where the link has not been lost since.
-    let hasFailed = link === undefined;
-    const off = connection.linkDown.add(() => {
-      hasFailed = true;
-    });
-    await client.close();
-    off();
-    process.state = 'closed';
-    this.trace(() => `${process.name} is closed`);
-    const tookMs = this.nowMs() - startMs;
-    if (tookMs > CLOSE_MS && loop.isRunning && loop.heldMs < startMs)
-      this.oracle.fail('API', `${process.name} took ${tookMs} ms to close`);
-    if (!hasFailed && tookMs < QUICK_CLOSE_MS && lease !== undefined) {
-      const left = [...this.oracle.keys.values()].filter((kv) => kv.lease === lease).map((kv) => kv.key);
-      if (left.length > 0) this.oracle.fail('R2', `${process.name} is closed, and ${left} is still there`);
-    }
-    this.clock.setTimeout(() => {
-      const { streams } = process.store;
-      if (!loop.isRunning || loop.timers + streams + shared.hub.size === 0) return;
-      this.oracle.fail(
-        'S3',
-        `${process.name} is closed and has ${loop.timers} timers, ${streams} streams, ${shared.hub.size} watches`,
-      );
-    }, SETTLED_MS);
-  }
-
-  /** A user's call failed: with an error of ours, or the library is to blame. */
-  #expected(call: string, error: unknown): void {
-    this.trace(() => `${call}: ${String(error)}`);
-    if (!(error instanceof EphemeralError)) this.oracle.fail('API', `${call} failed with ${String(error)}`);
   }
 }
