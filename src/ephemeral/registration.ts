@@ -20,6 +20,7 @@ import { type Session, SessionLostError } from '../core/session.ts';
 import { firstKey } from '../core/store.ts';
 import type { WatchHub } from '../core/watch-hub.ts';
 import type { CallOptions, Heartbeat, Registration, RegistrationState } from './api.ts';
+import { Confirmations } from './confirmations.ts';
 import { CurrentState } from './current-state.ts';
 import { type Held, judge, patienceMs, unchangedSince } from './ownership.ts';
 import type { Telemetry } from './stats.ts';
@@ -50,12 +51,6 @@ export interface OwnedKeyOptions {
   readonly after: OwnedKey | undefined;
 }
 
-interface Waiter {
-  readonly version: number;
-  resolve(): void;
-  reject(error: unknown): void;
-}
-
 /**
  * One key of ours. Everything that happens to it (a new value, a lost lease, a missing key) marks it as unconfirmed; one loop then
  * brings the store in line with what is wanted, one write at a time, each over exactly what was last known to be there.
@@ -68,7 +63,7 @@ export class OwnedKey implements Registration {
   readonly #state = new CurrentState<RegistrationState>('registering');
   readonly #off: readonly (() => void)[];
   readonly #gone = new AbortController();
-  readonly #waiters = new Set<Waiter>();
+  readonly #confirmations = new Confirmations();
   #error: EphemeralError | undefined;
   #wanted: { readonly value: string; readonly version: number };
   #confirmed: { readonly value: string; readonly version: number; readonly atMs: number } | undefined;
@@ -78,8 +73,6 @@ export class OwnedKey implements Registration {
   #isRunning = false;
   #isItsTurn = true;
   #isRemoving = false;
-  /** Why it is over, for whoever asks after its end. */
-  #ending: EphemeralError | undefined;
   #mayBeStored = false;
   /** Ends the wait for another owner's key to go. */
   #stopWaiting: (() => void) | undefined;
@@ -129,7 +122,7 @@ export class OwnedKey implements Registration {
 
   /** Resolves when the store has the first value, rejects when it will not have it. */
   whenRegistered(): Promise<void> {
-    return this.#whenConfirmed(1);
+    return this.#confirmations.when(1);
   }
 
   async update(value: string, options: CallOptions = {}): Promise<void> {
@@ -139,7 +132,7 @@ export class OwnedKey implements Registration {
     this.#wanted = { value, version: this.#wanted.version + 1 };
     this.#needsWrite = true;
     if (this.state === 'registered') this.#enter('registering', undefined);
-    const confirmed = this.#whenConfirmed(this.#wanted.version);
+    const confirmed = this.#confirmations.when(this.#wanted.version);
     this.#kick();
     await abortable(confirmed, options.signal);
   }
@@ -150,7 +143,7 @@ export class OwnedKey implements Registration {
       this.#stopWaiting?.();
       this.#beat?.clear();
       this.#enter('removed', undefined);
-      this.#settleAll(new ClosedError(`${this.path} was removed before the store had its value`));
+      this.#confirmations.end(new ClosedError(`${this.path} was removed before the store had its value`));
       this.#kick();
     }
     const { session } = this.#context;
@@ -175,7 +168,7 @@ export class OwnedKey implements Registration {
     this.#isRemoving = true;
     this.#stopWaiting?.();
     this.#enter('removed', undefined);
-    this.#settleAll(new ClosedError('the client was closed'));
+    this.#confirmations.end(new ClosedError('the client was closed'));
     this.#end();
   }
 
@@ -187,28 +180,6 @@ export class OwnedKey implements Registration {
       this.#kick();
     };
     before.#gone.signal.addEventListener('abort', onGone, { once: true });
-  }
-
-  #whenConfirmed(version: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if ((this.#confirmed?.version ?? 0) >= version) resolve();
-      else if (this.#ending) reject(this.#ending);
-      else this.#waiters.add({ version, resolve, reject });
-    });
-  }
-
-  /** Nobody is to wait from here on, nor those who come later. */
-  #settleAll(error: EphemeralError): void {
-    this.#ending ??= error;
-    this.#settleWaiters(error);
-  }
-
-  #settleWaiters(error: EphemeralError, onlyVersion?: number): void {
-    for (const waiter of [...this.#waiters]) {
-      if (onlyVersion !== undefined && waiter.version !== onlyVersion) continue;
-      this.#waiters.delete(waiter);
-      waiter.reject(error);
-    }
   }
 
   #enter(state: RegistrationState, error: EphemeralError | undefined): void {
@@ -269,7 +240,7 @@ export class OwnedKey implements Registration {
   /** The first registration cannot be had: whoever waits for it is told, and nothing is left behind. */
   #giveUp(error: EphemeralError): void {
     this.#isAwaited = false;
-    this.#settleAll(error);
+    this.#confirmations.end(error);
     void this.remove();
   }
 
@@ -365,11 +336,7 @@ export class OwnedKey implements Registration {
   #confirm(confirmed: { readonly value: string; readonly version: number }, atMs: number): void {
     this.#confirmed = { value: confirmed.value, version: confirmed.version, atMs };
     this.#isAwaited = false;
-    for (const waiter of [...this.#waiters]) {
-      if (waiter.version > confirmed.version) continue;
-      this.#waiters.delete(waiter);
-      waiter.resolve();
-    }
+    this.#confirmations.confirm(confirmed.version);
     if (this.#isRemoving || this.#wanted.version !== confirmed.version) return;
     if (this.#beatAfter !== undefined && !this.#needsWrite) {
       this.#context.telemetry.count('heartbeat.done');
@@ -446,7 +413,7 @@ export class OwnedKey implements Registration {
     }
     // Trying again would change nothing. The value of before stays, as its owner was told it would.
     const { version } = this.#wanted;
-    this.#settleWaiters(error, version);
+    this.#confirmations.refuse(version, error);
     this.#needsWrite = false;
     if (this.#confirmed) {
       this.#wanted = { value: this.#confirmed.value, version: this.#confirmed.version };
