@@ -22,7 +22,8 @@ import type { WatchHub } from '../core/watch-hub.ts';
 import type { CallOptions, Heartbeat, Registration, RegistrationState } from './api.ts';
 import { Confirmations } from './confirmations.ts';
 import { CurrentState } from './current-state.ts';
-import { type Held, judge, patienceMs, unchangedSince } from './ownership.ts';
+import { OtherOwner } from './other-owner.ts';
+import { type Held, judge, unchangedSince } from './ownership.ts';
 import type { Telemetry } from './stats.ts';
 
 const log = debugLog('registration');
@@ -64,6 +65,7 @@ export class OwnedKey implements Registration {
   readonly #off: readonly (() => void)[];
   readonly #gone = new AbortController();
   readonly #confirmations = new Confirmations();
+  readonly #otherOwner: OtherOwner;
   #error: EphemeralError | undefined;
   #wanted: { readonly value: string; readonly version: number };
   #confirmed: { readonly value: string; readonly version: number; readonly atMs: number } | undefined;
@@ -74,9 +76,6 @@ export class OwnedKey implements Registration {
   #isItsTurn = true;
   #isRemoving = false;
   #mayBeStored = false;
-  /** Ends the wait for another owner's key to go. */
-  #stopWaiting: (() => void) | undefined;
-  #patienceEndsMs: number | undefined;
   #beat: Timer | undefined;
   /** A put heartbeat is due: the key is to have a later mod revision than this. */
   #beatAfter: number | undefined;
@@ -88,7 +87,8 @@ export class OwnedKey implements Registration {
     this.#isAwaited = options.isAwaited;
     this.#wanted = { value: options.value, version: 1 };
     this.#context = context;
-    const { session } = context;
+    const { session, hub } = context;
+    this.#otherOwner = new OtherOwner(session, hub, options.key);
     this.#off = [
       session.alive.add((lease) => this.#onAlive(lease)),
       session.lost.add((error) => this.#lose(error)),
@@ -140,7 +140,7 @@ export class OwnedKey implements Registration {
   async remove(): Promise<void> {
     if (!this.#isRemoving) {
       this.#isRemoving = true;
-      this.#stopWaiting?.();
+      this.#otherOwner.stop();
       this.#beat?.clear();
       this.#enter('removed', undefined);
       this.#confirmations.end(new ClosedError(`${this.path} was removed before the store had its value`));
@@ -166,7 +166,7 @@ export class OwnedKey implements Registration {
   /** The client closes: its lease, and every key on it, is about to be revoked. */
   abandon(): void {
     this.#isRemoving = true;
-    this.#stopWaiting?.();
+    this.#otherOwner.stop();
     this.#enter('removed', undefined);
     this.#confirmations.end(new ClosedError('the client was closed'));
     this.#end();
@@ -197,7 +197,7 @@ export class OwnedKey implements Registration {
   }
 
   #onAlive(lease: string): void {
-    this.#stopWaiting?.();
+    this.#otherOwner.stop();
     // On the lease of before the key may still stand: the session asks the store which keys do, and no write wakes anyone.
     const mayStand = this.#held?.lease === lease && this.#confirmed?.version === this.#wanted.version;
     if (!mayStand) this.#needsWrite = true;
@@ -258,7 +258,11 @@ export class OwnedKey implements Registration {
     if (!this.#isItsTurn || this.#gone.signal.aborted) return false;
     if (this.#context.session.connection.closing.aborted) return false;
     if (this.#isRemoving && !this.#mayBeStored) return true;
-    return this.#context.session.leaseId !== undefined && (this.#isRemoving || this.#needsWrite) && !this.#stopWaiting;
+    return (
+      this.#context.session.leaseId !== undefined &&
+      (this.#isRemoving || this.#needsWrite) &&
+      !this.#otherOwner.isAwaited
+    );
   }
 
   async #run(): Promise<void> {
@@ -342,7 +346,7 @@ export class OwnedKey implements Registration {
       this.#context.telemetry.count('heartbeat.done');
       this.#beatAfter = undefined;
     }
-    this.#patienceEndsMs = undefined;
+    this.#otherOwner.forget();
     // The lease may have been lost while the answer was under way: the key stands, yet nobody sees to it that it goes on standing.
     const { leaseId } = this.#context.session;
     if (leaseId !== undefined && (this.#held?.lease ?? leaseId) === leaseId) this.#enter('registered', undefined);
@@ -367,37 +371,18 @@ export class OwnedKey implements Registration {
 
   /** Somebody else holds the key: it is watched until it goes, or, the first time, until patience ends. */
   async #yieldTo(lease: string, revision: number, epoch: number): Promise<void> {
-    const { session, hub } = this.#context;
-    const { clock } = session.connection;
     const taken = `${this.path} is held by another owner`;
     if (!this.#isAwaited) this.#enter('lost', new ConflictError(`${taken}: ours comes back when that one goes`));
-    this.#patienceEndsMs ??= clock.now() + (await this.#patienceWith(lease));
+    const leftMs = await this.#otherOwner.patienceLeftMs(lease);
     if (this.#isRemoving) return;
-    const leftMs = this.#patienceEndsMs - clock.now();
     if (this.#isAwaited && leftMs <= 0) {
       const why = lease === '0' ? 'which hangs on no lease' : 'which has not expired';
       return this.#giveUp(new PathExistsError(`${taken}, ${why}: choose another name or delete that key`));
     }
-    const again = () => {
-      this.#stopWaiting?.();
+    this.#otherOwner.await(revision, epoch, this.#isAwaited ? leftMs : undefined, () => {
       this.#needsWrite = true;
       this.#kick();
-    };
-    const endWatch = hub.once({ key: this.#key }, revision + 1, epoch, again);
-    const timer = this.#isAwaited ? clock.setTimeout(again, leftMs) : undefined;
-    this.#stopWaiting = () => {
-      this.#stopWaiting = undefined;
-      endWatch();
-      timer?.clear();
-    };
-  }
-
-  /** Milliseconds. None for a key that hangs on no lease: nothing will end it. */
-  async #patienceWith(lease: string): Promise<number> {
-    if (lease === '0') return 0;
-    const { connection, ttlMs } = this.#context.session;
-    const status = await connection.attempt((store) => store.leaseTimeToLive(lease, false, connection.callOptions));
-    return patienceMs(ttlMs, status.grantedTtl * 1_000);
+    });
   }
 
   /** The store refused a write, and nothing was written. */
