@@ -1,5 +1,5 @@
-import { EtcdEphemeral, type Listing, type Registration } from '../../src/index.ts';
-import { DIRECTORY, type Goal, type Member, type MemberOptions, VALUE } from './member.ts';
+import { changes, EtcdEphemeral, type Registration } from '../../src/index.ts';
+import { DIRECTORY, type Goal, type Member, type MemberOptions, NameSet, VALUE } from './member.ts';
 
 export class Counts {
   readonly #sums = new Map<string, number>();
@@ -20,7 +20,7 @@ export class Counts {
 export class OurMember implements Member {
   readonly client: EtcdEphemeral;
   readonly #counts: Counts;
-  #listing: Listing | undefined;
+  readonly #set = new NameSet();
   #registration: Registration | undefined;
 
   private constructor(client: EtcdEphemeral, counts: Counts) {
@@ -65,17 +65,12 @@ export class OurMember implements Member {
     await registration?.remove();
   }
 
-  holds({ size, generation }: Goal): boolean {
-    const children = this.#listing?.children ?? [];
-    // Sorted: when the first name is of the newest generation, all are.
-    return (
-      children.length === size &&
-      (generation === undefined || size === 0 || children[0]?.startsWith(generation) === true)
-    );
+  holds(goal: Goal): boolean {
+    return this.#set.holds(goal);
   }
 
   names(): readonly string[] {
-    return this.#listing?.children ?? [];
+    return this.#set.names();
   }
 
   close(): Promise<void> {
@@ -84,14 +79,19 @@ export class OurMember implements Member {
 
   #watch(via: 'direct' | 'mirror', onChange: () => void): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.client.list(DIRECTORY, { watch: true, via, missing: 'wait' }).subscribe({
-        next: (listing) => {
-          this.#listing = listing;
-          onChange();
-          resolve();
-        },
-        error: reject,
-      });
+      // As by hand: a set kept from what came and went.
+      this.client
+        .list(DIRECTORY, { watch: true, via, missing: 'wait' })
+        .pipe(changes())
+        .subscribe({
+          next: ({ added, removed }) => {
+            for (const name of removed) this.#set.delete(name);
+            for (const name of added) this.#set.add(name);
+            onChange();
+            resolve();
+          },
+          error: reject,
+        });
     });
   }
 }
