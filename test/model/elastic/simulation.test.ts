@@ -22,13 +22,14 @@ test('a seed can be had again', async (t) => {
   t.deepEqual(await simulate(17), await simulate(17));
 });
 
-test('without deadlines on its calls, what was paused is found to act late', findsWithout, 'deadlines');
-test('without a fence on the record, two changes at once are found', findsWithout, 'fence');
-test('taking old answers for fresh ones is found out', findsWithout, 'freshness');
-test('a controller that promotes for the nominee is found to promote the dead', findsWithout, 'selfPromotion');
+// The search begins shortly before a seed that was found, to be quick; where the code has changed since, it goes on.
+test('without deadlines on its calls, what was paused is found to act late', findsWithout, 'deadlines', 1_800);
+test('without a fence on the record, two changes at once are found', findsWithout, 'fence', 1);
+test('taking old answers for fresh ones is found out', findsWithout, 'freshness', 1);
+test('a controller that promotes for the nominee is found to promote the dead', findsWithout, 'selfPromotion', 2_100);
 
-async function findsWithout(t: ExecutionContext, safeguard: keyof Safeguards): Promise<void> {
-  for (let seed = 1; seed <= SEEDS; seed++) {
+async function findsWithout(t: ExecutionContext, safeguard: keyof Safeguards, first: number): Promise<void> {
+  for (let seed = first; seed < first + SEEDS; seed++) {
     const report = await simulate(seed, { ...ALL_SAFEGUARDS, [safeguard]: false });
     if (report.violations.length === 0) continue;
     t.log(describe(report));
