@@ -23,6 +23,12 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
+/** Node never ends (20.20, at 100 % CPU) after a socket was reset while its FIN was on its way. */
+function reset(socket: Socket): void {
+  if (socket.writableEnded) socket.destroy();
+  else socket.resetAndDestroy();
+}
+
 /** `target` is an address such as `http://127.0.0.1:2379`. */
 export async function startProxy(target: string): Promise<Proxy> {
   const { protocol, hostname, port: targetPort } = new URL(target);
@@ -68,8 +74,8 @@ export async function startProxy(target: string): Promise<Proxy> {
 
   function cut(): void {
     for (const [down, up] of pairs) {
-      down.resetAndDestroy();
-      up.resetAndDestroy();
+      reset(down);
+      reset(up);
     }
   }
 
