@@ -5,20 +5,26 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Reads `+pid` and `-pid` lines; once its input ends, which is when this process is gone, kills what is left. The name is compared,
- * since a pid may have been given to another program meanwhile.
+ * Reads `+pid` and `-pid` lines; once its input ends, which is when this process is gone, kills what is left and all that was started
+ * by it, such as the etcd of an elastic host. Command lines are compared, since a pid may have been given to another program meanwhile.
  */
 const GUARD = `
-pids=' '
+end() {
+  kill -STOP "$1"
+  ps -A -o pid= -o ppid= | while read -r child parent; do [ "$parent" = "$1" ] && end "$child"; done
+  kill -KILL "$1"
+}
+pids=
 while read -r line; do
   pid=\${line#?}
   case $line in
-    +*) pids="$pids$pid " ;;
-    -*) pids="\${pids%% $pid *} \${pids#* $pid }" ;;
+    +*) eval "seen_$pid=\\$(ps -o args= -p $pid)"; pids="$pids $pid" ;;
+    -*) eval "seen_$pid=" ;;
   esac
 done
 for pid in $pids; do
-  case $(ps -o comm= -p "$pid") in etcd*) kill -9 "$pid" ;; esac
+  eval "seen=\\$seen_$pid"
+  [ -n "$seen" ] && [ "$(ps -o args= -p "$pid")" = "$seen" ] && end "$pid"
 done`;
 
 const alive = new Set<ChildProcess>();
@@ -56,6 +62,11 @@ export function bindToThisProcess(child: ChildProcess): void {
     alive.delete(child);
     tellGuard(`-${child.pid}`);
   });
+}
+
+/** As `bindToThisProcess`, for a process that lost its parent: it is killed when this one dies. */
+export function bindOrphan(pid: number): void {
+  tellGuard(`+${pid}`);
 }
 
 /** A new folder that is removed when this process exits. */

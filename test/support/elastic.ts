@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ElasticRemote } from '../../src/elastic/remote.ts';
 import type { ClusterStatus } from '../../src/elastic/status.ts';
-import { bindToThisProcess, temporaryFolder } from './children.ts';
+import { bindOrphan, bindToThisProcess, temporaryFolder } from './children.ts';
 import { freePorts } from './ports.ts';
 import { until } from './wait.ts';
 
@@ -101,6 +101,8 @@ export class TestHost {
 
   /** The agent alone; its etcd lives on. */
   async killAgent(): Promise<void> {
+    const pid = this.etcdPid;
+    if (pid !== undefined) bindOrphan(pid);
     this.signal('SIGKILL');
     await this.ended();
   }
