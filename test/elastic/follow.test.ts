@@ -1,0 +1,43 @@
+import test from 'ava';
+import { EtcdEphemeral } from '../../src/index.ts';
+import { CHANGE_PATIENCE_MS, TestElastic } from '../support/elastic.ts';
+import { until } from '../support/wait.ts';
+
+test('a client that follows goes on when all three members that it was given have been replaced', async (t) => {
+  const cluster = new TestElastic();
+  t.teardown(() => cluster.destroy());
+  await (await cluster.add()).ready();
+  await cluster.add();
+  await cluster.add();
+  await cluster.settled(3, 'at first');
+  const originals = [...cluster.hosts];
+  const client = await EtcdEphemeral.connect({
+    hosts: originals.map((host) => host.clientUrl),
+    follow: '/_elastic',
+    ttl: 5,
+  });
+  t.teardown(() => client.close());
+  await client.addDir('/services', { exclusive: false });
+  const registration = await client.addKey('/services/one', 'v');
+  const listed = new Set<string>();
+  const following = client.list('/services', { watch: true, missing: 'wait' }).subscribe(({ children }) => {
+    listed.clear();
+    for (const child of children) listed.add(child);
+  });
+  t.teardown(() => following.unsubscribe());
+
+  for (const original of originals) {
+    await cluster.add({ seeds: cluster.hosts.filter((host) => host.isRunning).map((host) => host.clientUrl) });
+    await original.crash();
+    await cluster.settled(3, `after ${original.name} was replaced`);
+  }
+  const status = await cluster.settled(3);
+  t.deepEqual([...status.wanted.voters].sort(), ['h4', 'h5', 'h6']);
+
+  await until(() => registration.state === 'registered', 'the registration to stand', CHANGE_PATIENCE_MS);
+  await client.addKey('/services/two', 'v');
+  await until(() => listed.has('two') && listed.has('one'), 'the list to show what came since');
+  t.is(await client.get('/services/one'), 'v');
+  // Nothing of what it was given is left to have answered.
+  t.true(originals.every((host) => !host.isRunning && host.etcdPid === undefined));
+});
