@@ -34,5 +34,5 @@ export interface Context {
   readonly signals: SignalSource;
   connect(options: ConnectOptions): Promise<Ephemeral>;
   inspect(client: Ephemeral, path: string, options: { signal: AbortSignal }): Promise<PathStat>;
-  runDemo(args: { endpoints: readonly string[] | undefined }): Promise<number>;
+  runDemo(args: { endpoints: readonly string[] | undefined; elastic: boolean }): Promise<number>;
 }

@@ -70,6 +70,7 @@ function buildProgram(args: readonly string[], context: Context, exitWith: (code
   program
     .command('demo')
     .description('show it all in about a minute; without --endpoints on an etcd of its own')
+    .option('--elastic', 'show an etcd cluster that grows, heals and shrinks by itself instead')
     .action(async (_: unknown, command: Command) => exitWith(await demo(context, flagsOf(command))));
   return program;
 }

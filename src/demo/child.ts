@@ -1,4 +1,5 @@
 /** Where each of the demo's processes begins: its task stands on the command line. */
+import { host } from './elastic-host.ts';
 import { gateway } from './gateway.ts';
 import { keeper } from './keeper.ts';
 import { Parent } from './parent.ts';
@@ -35,6 +36,9 @@ switch (task.role) {
     break;
   case 'gateway':
     await runBound<'gateway'>((parent) => gateway(task, parent));
+    break;
+  case 'host':
+    await run<'host'>((parent) => host(task, parent));
     break;
   case 'watchers':
     await runBound<'watchers'>((parent) => watchers(task, parent));

@@ -81,7 +81,7 @@ export class DemoProcess<R extends Role> {
     this.#order({ type: 'grow', to });
   }
 
-  kill(signal: 'SIGTERM' | 'SIGKILL'): void {
+  kill(signal: 'SIGTERM' | 'SIGKILL' | 'SIGSTOP'): void {
     this.#child.kill(signal);
   }
 

@@ -1,6 +1,6 @@
-import type { Facts, Note, Step } from './facts.ts';
-import { type Size, screen } from './screen.ts';
-import { COLOURS, NO_COLOURS, wrap } from './text.ts';
+import type { Note, Step } from './facts.ts';
+import type { Size } from './screen.ts';
+import { COLOURS, NO_COLOURS, type Style, wrap } from './text.ts';
 
 const FRAME_PERIOD_MS = 100;
 const STATUS_PERIOD_MS = 5_000;
@@ -14,6 +14,14 @@ const LEAVE = '\x1b[?7h\x1b[?25h\x1b[?1049l';
 const BEGIN_FRAME = '\x1b[?2026h\x1b[H';
 const END_FRAME = '\x1b[J\x1b[?2026l';
 
+/** What a display shows, as it is at the moment of the call. */
+export interface Picture {
+  elapsedMs(): number;
+  screen(size: Size, style: Style): string[];
+  /** How it stands, in a line; undefined while there is nothing to tell. */
+  statusLine(): string | undefined;
+}
+
 export interface Display {
   step(step: Step): void;
   note(note: Note): void;
@@ -22,13 +30,13 @@ export interface Display {
 }
 
 /** A screen of its own, drawn anew in place; it goes in the end, and what was there before comes back. */
-export function liveDisplay(output: NodeJS.WriteStream, facts: () => Facts): Display {
+export function liveDisplay(output: NodeJS.WriteStream, picture: Picture): Display {
   const style = process.env.NO_COLOR ? NO_COLOURS : COLOURS;
   let shown = '';
   let isOpen = true;
   const draw = () => {
     const { columns = DEFAULT_SIZE.columns, rows = DEFAULT_SIZE.rows } = output;
-    const lines = screen(facts(), { columns, rows }, style);
+    const lines = picture.screen({ columns, rows }, style);
     const frame = lines.map((line) => `${line}\x1b[K`).join('\r\n');
     if (frame !== shown) output.write(BEGIN_FRAME + frame + END_FRAME);
     shown = frame;
@@ -60,28 +68,17 @@ export function liveDisplay(output: NodeJS.WriteStream, facts: () => Facts): Dis
   return { step: draw, note: () => {}, close };
 }
 
-function statusLine({ listed, served, failed, master, atMaster, atMirrored, atDirect }: Facts): string {
-  const rate = (perSecond: number) => `${perSecond.toFixed(1)}/s`;
-  return [
-    `listed: ${listed.join(' ') || 'nobody'}`,
-    `${served} served, ${failed} failed`,
-    `master: ${master ?? 'none'}`,
-    `messages: master ${rate(atMaster.perSecond)}, ${atMirrored.listeners} mirrored ${rate(atMirrored.perSecond)}, ` +
-      `${atDirect.listeners} direct ${rate(atDirect.perSecond)}`,
-  ].join(' | ');
-}
-
 /** For pipes and files: a line for each thing that happens, and one now and then that says how it stands. */
-export function plainDisplay(output: NodeJS.WriteStream, facts: () => Facts): Display {
+export function plainDisplay(output: NodeJS.WriteStream, picture: Picture): Display {
   const line = (atMs: number, text: string) =>
     output.write(`${`${(atMs / 1_000).toFixed(1)} s`.padStart(7)}  ${text}\n`);
   const timer = setInterval(() => {
-    const now = facts();
-    if (now.listed.length > 0) line(now.elapsedMs, statusLine(now));
+    const status = picture.statusLine();
+    if (status !== undefined) line(picture.elapsedMs(), status);
   }, STATUS_PERIOD_MS);
   return {
     step: ({ number, of, title, text }) => {
-      const { elapsedMs } = facts();
+      const elapsedMs = picture.elapsedMs();
       output.write('\n');
       line(elapsedMs, `${number}/${of}  ${title}`);
       for (const part of wrap(text, PLAIN_WIDTH)) line(elapsedMs, `     ${part}`);

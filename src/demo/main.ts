@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:os';
 import { EphemeralError } from '../index.ts';
-import { liveDisplay, plainDisplay } from './display.ts';
+import { liveDisplay, type Picture, plainDisplay } from './display.ts';
+import { elasticPicture } from './elastic-screen.ts';
+import { ElasticScript } from './elastic-script.ts';
+import { ElasticStage } from './elastic-stage.ts';
+import type { Note, Step } from './facts.ts';
+import { servicePicture } from './picture.ts';
 import { Script } from './script.ts';
 import { Stage } from './stage.ts';
 import { summary } from './summary.ts';
@@ -16,6 +21,24 @@ export interface DemoOptions {
   readonly endpoints: readonly string[] | undefined;
   /** Scales the pauses that are there for the reader. Default 1: about a minute in all. */
   readonly pace?: number | undefined;
+  /** Shows an etcd cluster that grows, heals and shrinks, instead of services. */
+  readonly elastic?: boolean | undefined;
+}
+
+/** What is shown, and whoever plays it. */
+interface Show {
+  readonly picture: Picture;
+  sample(): void;
+  /** Resolves to what is to be said afterwards. */
+  play(onStep: (step: Step) => void): Promise<string[]>;
+  /** Resolves when all processes have ended. */
+  end(): Promise<void>;
+}
+
+interface Hooks {
+  readonly signal: AbortSignal;
+  onBroken(error: Error): void;
+  onNote(note: Note): void;
 }
 
 /** Something that the demo needs is not there, or has broken down; the message says what to do. */
@@ -41,7 +64,7 @@ function toUrl(endpoint: string): string {
  * the code to exit with once all is cleared away: 0, or 128 + n after signal n.
  * @throws DemoError
  */
-export async function runDemo({ endpoints, pace = 1 }: DemoOptions): Promise<number> {
+export async function runDemo(options: DemoOptions): Promise<number> {
   const ending = new AbortController();
   const output = process.stdout;
   const onOutputError = () => ending.abort(new Stopped(0));
@@ -49,22 +72,18 @@ export async function runDemo({ endpoints, pace = 1 }: DemoOptions): Promise<num
   output.on('error', onOutputError);
   const stopListening = listenForSignals(ending);
 
-  const stage = new Stage({
-    endpoints: endpoints?.map(toUrl),
-    namespace: `/ephemeral-demo-${randomBytes(6).toString('hex')}`,
+  const show = (options.elastic ? elasticShow : serviceShow)(options, {
     signal: ending.signal,
     onBroken: (error) => ending.abort(error),
     onNote: (note) => display.note(note),
   });
   const isLive = output.isTTY && process.env.TERM !== 'dumb';
-  const display = (isLive ? liveDisplay : plainDisplay)(output, () => stage.facts());
-  const sampling = setInterval(() => stage.sample(), SAMPLE_PERIOD_MS);
+  const display = (isLive ? liveDisplay : plainDisplay)(output, show.picture);
+  const sampling = setInterval(() => show.sample(), SAMPLE_PERIOD_MS);
   try {
-    const outcome = await endingWith(stage, ending.signal, () =>
-      new Script(stage, pace, (step) => display.step(step)).play(),
-    );
+    const lines = await endingWith(show, ending.signal, () => show.play((step) => display.step(step)));
     display.close();
-    output.write(`${summary(outcome).join('\n')}\n`);
+    output.write(`${lines.join('\n')}\n`);
     return 0;
   } catch (error) {
     display.close();
@@ -78,20 +97,41 @@ export async function runDemo({ endpoints, pace = 1 }: DemoOptions): Promise<num
   }
 }
 
+function serviceShow({ endpoints, pace = 1 }: DemoOptions, hooks: Hooks): Show {
+  const namespace = `/ephemeral-demo-${randomBytes(6).toString('hex')}`;
+  const stage = new Stage({ endpoints: endpoints?.map(toUrl), namespace, ...hooks });
+  return {
+    picture: servicePicture(() => stage.facts()),
+    sample: () => stage.sample(),
+    play: async (onStep) => summary(await new Script(stage, pace, onStep).play()),
+    end: () => stage.end(),
+  };
+}
+
+function elasticShow({ pace = 1 }: DemoOptions, hooks: Hooks): Show {
+  const stage = new ElasticStage(hooks);
+  return {
+    picture: elasticPicture(() => stage.facts()),
+    sample: () => {},
+    play: (onStep) => new ElasticScript(stage, pace, onStep).play(),
+    end: () => stage.end(),
+  };
+}
+
 /** All processes have ended when it settles. What went wrong first is what it rejects with. */
-async function endingWith<T>(stage: Stage, signal: AbortSignal, play: () => Promise<T>): Promise<T> {
+async function endingWith<T>(show: Show, signal: AbortSignal, play: () => Promise<T>): Promise<T> {
   let result: T;
   try {
     result = await play();
   } catch (error) {
     // Once the signal is there, all sorts of things fail because of it.
     const first = signal.aborted ? signal.reason : error;
-    await stage.end().catch((left) => {
+    await show.end().catch((left) => {
       throw first instanceof Stopped ? left : first;
     });
     throw first;
   }
-  await stage.end();
+  await show.end();
   return result;
 }
 

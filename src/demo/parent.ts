@@ -11,7 +11,7 @@ export class Parent<Report> {
   readonly stopped: AbortSignal;
   /** Aborted when the demo is gone. */
   readonly gone: AbortSignal;
-  /** For the watchers: how many of each kind there should be. */
+  /** For the watchers: how many of each kind there should be. For a host: how many voters its cluster should have. */
   onGrow: (to: number) => void = () => {};
   #makeReport: (() => Report) | undefined;
 

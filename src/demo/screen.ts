@@ -32,13 +32,13 @@ export function screen(facts: Facts, { columns, rows }: Size, style: Style): str
   return lines.slice(0, Math.max(1, rows)).map((line) => (line === '' ? '' : ` ${line}`));
 }
 
-function heading({ elapsedMs, etcd }: Facts, width: number, style: Style): string[] {
+export function heading({ elapsedMs, etcd }: Pick<Facts, 'elapsedMs' | 'etcd'>, width: number, style: Style): string[] {
   const right = `${etcd}   ${clock(elapsedMs)} `;
   const left = toWidth(' etcd-ephemeral demo', Math.max(0, width - right.length));
   return [style.inverse(toWidth(left + right, width)), ''];
 }
 
-function explanation({ step }: Facts, width: number, style: Style): string[] {
+export function explanation({ step }: Pick<Facts, 'step'>, width: number, style: Style): string[] {
   const title = step ? `${step.number}/${step.of}  ${step.title}` : '';
   const text = step ? wrap(step.text, width) : [];
   const padding = Array.from({ length: Math.max(0, TEXT_ROWS - text.length) }, () => '');
@@ -53,7 +53,10 @@ function table({ services }: Facts, width: number, style: Style): string[] {
   return [style.dim(toWidth(TABLE_HEAD, width)), ...rows, ...padding];
 }
 
-const PROCESS: Record<ProcessState, { readonly word: string; readonly colour: 'green' | 'red' | 'yellow' | 'dim' }> = {
+export const PROCESS: Record<
+  ProcessState,
+  { readonly word: string; readonly colour: 'green' | 'red' | 'yellow' | 'dim' }
+> = {
   starting: { word: 'starting', colour: 'yellow' },
   up: { word: 'up', colour: 'green' },
   killed: { word: 'killed', colour: 'red' },
@@ -80,7 +83,7 @@ function serviceRow(service: ServiceFacts, width: number, style: Style): string 
 }
 
 /** Cut to `width` before it is coloured: codes have no width. */
-function cells(width: number, parts: readonly (readonly [text: string, colour?: Colour | undefined])[]): string {
+export function cells(width: number, parts: readonly (readonly [text: string, colour?: Colour | undefined])[]): string {
   let left = width;
   return parts
     .map(([text, colour]) => {
@@ -132,7 +135,7 @@ const TONES: Record<Tone, keyof Style | undefined> = {
 };
 
 /** The newest that toWidth, the newest last. */
-function notes(all: readonly Note[], width: number, rows: number, style: Style): string[] {
+export function notes(all: readonly Note[], width: number, rows: number, style: Style): string[] {
   if (rows <= 0) return [];
   return all.slice(-rows).map(({ atMs, text, tone }) => {
     const colour = TONES[tone];

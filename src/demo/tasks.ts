@@ -1,4 +1,5 @@
 /** What the demo's processes are told to do, and what they tell. */
+import type { HostStatus } from '../elastic.ts';
 import type { Heartbeat, Listing } from '../index.ts';
 
 /** Seconds. The shortest that etcd grants: the demo is to show a crash, not to wait for it. */
@@ -37,7 +38,18 @@ export interface WatchersTask {
   readonly store: Store;
 }
 
-export type Task = KeeperTask | ServiceTask | GatewayTask | WatchersTask;
+/** A host of an elastic cluster, with an etcd of its own where it is nominated. */
+export interface HostTask {
+  readonly role: 'host';
+  readonly name: string;
+  readonly clientUrl: string;
+  readonly serverUrl: string;
+  readonly seeds: readonly string[];
+  /** The demo's. What is the host's in there goes with its process. */
+  readonly folder: string;
+}
+
+export type Task = KeeperTask | ServiceTask | GatewayTask | WatchersTask | HostTask;
 
 export interface KeeperReport {
   readonly endpoints: readonly string[];
@@ -88,6 +100,7 @@ export interface ReportOf {
   service: ServiceReport;
   gateway: GatewayReport;
   watchers: WatchersReport;
+  host: HostStatus;
 }
 
 export type Role = keyof ReportOf;

@@ -135,4 +135,6 @@ test('the demo refuses the flags that mean nothing to it', async (t) => {
   t.is(await world.run('--namespace', '/x', '--json', 'demo'), 2);
   t.regex(world.text.stderr, /--namespace, --json/);
   t.is(await setUp().run('demo'), 0);
+  t.is(await setUp().run('demo', '--elastic'), 0);
+  t.is(await setUp().run('--endpoints', '127.0.0.1:1', 'demo', '--elastic'), 2);
 });

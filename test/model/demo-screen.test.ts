@@ -2,6 +2,7 @@ import { PassThrough } from 'node:stream';
 import test from 'ava';
 import { liveDisplay } from '../../src/demo/display.ts';
 import type { Facts, ServiceFacts } from '../../src/demo/facts.ts';
+import { servicePicture } from '../../src/demo/picture.ts';
 import { Rate } from '../../src/demo/rate.ts';
 import { screen } from '../../src/demo/screen.ts';
 import type { Outcome } from '../../src/demo/script.ts';
@@ -77,7 +78,10 @@ test('the display draws in place, again after a resize, only what has changed, a
   const output = Object.assign(new PassThrough(), { columns: 80, rows: 24 }) as unknown as NodeJS.WriteStream;
   const written = () => String((output as unknown as PassThrough).read() ?? '');
   let facts = FACTS;
-  const display = liveDisplay(output, () => facts);
+  const display = liveDisplay(
+    output,
+    servicePicture(() => facts),
+  );
   const step = FACTS.step as NonNullable<Facts['step']>;
   const first = written();
   t.true(first.startsWith('\x1b[?1049h\x1b[?25l'), 'a screen of its own, without cursor');

@@ -1,54 +1,11 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { wrap } from '../../src/demo/text.ts';
-import { temporaryFolder } from '../support/children.ts';
+import { nothingIsLeft, startDemo } from '../support/demo.ts';
 import { startEtcd } from '../support/etcd-process.ts';
 import { etcdctl } from '../support/etcdctl.ts';
-import { Program } from '../support/program.ts';
 import { until } from '../support/wait.ts';
 
-/** Pauses for readers, in this fraction of their length. */
-const PACE = '0.05';
 const RUN_BOUND_MS = 120_000;
-
-interface Demo extends Program {
-  /** Its own processes and those they started. Linux only. */
-  processes(): string[];
-  folders(): string[];
-}
-
-let demos = 0;
-
-/** Told apart by what all its processes inherit. */
-function startDemo(t: ExecutionContext, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Demo {
-  demos += 1;
-  const mark = `DEMO_UNDER_TEST=${process.pid}-${demos}`;
-  const folder = temporaryFolder('demo-test-');
-  const [name = '', value] = mark.split('=');
-  const program = new Program('test/support/run-demo.ts', [PACE, ...args], { TMPDIR: folder, [name]: value, ...env });
-  const processes = () =>
-    readdirSync('/proc').filter((pid) => {
-      try {
-        return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, 'latin1').includes(`${mark}\0`);
-      } catch {
-        return false;
-      }
-    });
-  t.teardown(() => {
-    program.end('SIGKILL');
-    // What it left behind is the failure; the next test is not to suffer from it.
-    for (const pid of processes()) process.kill(Number(pid), 'SIGKILL');
-  });
-  return Object.assign(program, {
-    processes,
-    folders: () => readdirSync(folder).filter((entry) => entry.startsWith('ephemeral-demo-')),
-  });
-}
-
-function nothingIsLeft(t: ExecutionContext, demo: Demo): void {
-  t.deepEqual(demo.processes(), []);
-  t.deepEqual(demo.folders(), []);
-}
 
 const linux = process.platform === 'linux' ? test.serial : test.serial.skip;
 
