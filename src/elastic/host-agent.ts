@@ -3,32 +3,27 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { abortable } from '../core/abortable.ts';
 import { systemClock } from '../core/clock.ts';
-import { InvalidOptionError, PathExistsError } from '../core/errors.ts';
+import { PathExistsError } from '../core/errors.ts';
 import { Listeners } from '../core/listeners.ts';
-import { debugLog, messageOf } from '../core/log.ts';
+import { messageOf } from '../core/log.ts';
 import { ClusterAdmin, type EndpointStatus } from '../etcd/cluster-admin.ts';
 import { takeBackup } from './backup.ts';
 import { ControllerLoop } from './controller-loop.ts';
-import { Coordination, wrongCluster } from './coordination.ts';
+import type { Coordination } from './coordination.ts';
 import { DataFolder } from './data-folder.ts';
 import { EndpointBook } from './endpoint-book.ts';
-import { ClusterStateError, DuplicateHostError, ElasticTimeoutError, EtcdProcessError } from './errors.ts';
+import { ClusterStateError, DuplicateHostError, ElasticTimeoutError } from './errors.ts';
 import { type EtcdBinary, findEtcd } from './etcd-binary.ts';
 import { lockFolder } from './folder-lock.ts';
+import { HostStart } from './host-start.ts';
 import { keysThrough } from './key-source.ts';
 import { LocalServer } from './local-server.ts';
 import { MemberKeeper } from './member-keeper.ts';
-import { askMembers } from './membership.ts';
 import { Observer, type View } from './observer.ts';
-import { type ElasticConfig, mayBootstrapUnasked } from './options.ts';
-import { portsFault } from './ports-proof.ts';
+import type { ElasticConfig } from './options.ts';
 import { KEYS } from './records.ts';
-import { decideStart } from './start-decision.ts';
 import { StateFile } from './state-file.ts';
 
-const log = debugLog('agent');
-
-const PEEK_TIMEOUT_MS = 1_000;
 const STATUS_PATIENCE_MS = 1_000;
 const NOTE_MS = 10_000;
 
@@ -99,125 +94,27 @@ export class HostAgent {
   }
 
   async #begin(signal: AbortSignal): Promise<void> {
-    const { config } = this;
-    if (this.#binary) this.server = new LocalServer(config, this.#binary, this.#folder, this.admin);
-    const isAdopted = (await this.server?.adopt()) === true;
-    if (this.server && !isAdopted) {
-      const fault = await portsFault([...config.clientUrls, ...config.serverUrls]);
-      if (fault !== undefined) throw new InvalidOptionError(`clientUrls and serverUrls: ${fault}`);
-    }
-    const decision = decideStart({
-      noServer: config.noServer,
-      hasLog: this.#folder.hasLog,
-      remembers: this.#state.current !== undefined,
-      wasMember: this.#state.current?.memberId !== undefined,
-      hasEndpoints: this.#book.all().length > 0,
-      hasSeeds: config.seeds.length > 0,
-      bootstrap: config.bootstrap,
-      isLocal: mayBootstrapUnasked(config),
+    const { config, admin, incarnation } = this;
+    if (this.#binary) this.server = new LocalServer(config, this.#binary, this.#folder, admin);
+    const start = new HostStart({
+      config,
+      admin,
+      incarnation,
+      server: this.server,
+      folder: this.#folder,
+      state: this.#state,
+      book: this.#book,
+      onWait: (what) => {
+        this.waitsFor = what;
+      },
     });
-    if (decision.start === 'refuse') throw new ClusterStateError(decision.why);
-    if (decision.start === 'restart') await this.#restart(isAdopted, signal);
-    else if (decision.start === 'bootstrap') await this.#bootstrap(signal);
-    else if (decision.start === 'ask-then-bootstrap' && !(await this.#findCluster())) await this.#bootstrap(signal);
-    await this.#connect(signal);
+    await start.serve(signal);
+    const coordination = await start.connect(this.#clock, signal);
+    this.coordination = coordination;
+    coordination.strayed.add((error) => this.failed.call(error));
+    coordination.changed.add(() => this.#remember());
+    start.pin(coordination.clusterId, this.holds);
     await this.#takePart(signal);
-  }
-
-  /** As the member it was. If it was removed meanwhile, as a volunteer like any other. */
-  async #restart(isAdopted: boolean, signal: AbortSignal): Promise<void> {
-    const { server } = this;
-    if (!server) return;
-    if (!isAdopted) {
-      if (await this.#returnsInVain()) return;
-      await server.start();
-    }
-    this.waitsFor = 'its etcd and the members it had';
-    let status: EndpointStatus;
-    try {
-      status = await server.ready(signal);
-    } catch (error) {
-      if (!(error instanceof EtcdProcessError) || !(await this.#returnsInVain())) throw error;
-      return;
-    }
-    const { clusterId, memberId } = status;
-    const pinned = this.#state.current;
-    if (pinned && pinned.clusterId !== clusterId) throw wrongCluster(this.config.dataDir, clusterId, pinned.clusterId);
-    this.#pin(clusterId, memberId);
-    if (!status.isLearner) this.#book.prefer(server.url);
-  }
-
-  /** Asks the others, if any answers: whether this member was removed, or is known under other URLs. */
-  async #returnsInVain(): Promise<boolean> {
-    const pinned = this.#state.current;
-    if (pinned?.memberId === undefined) return false;
-    const answer = await askMembers(this.admin, this.#book.all(), pinned.clusterId);
-    if (!answer) return false;
-    const member = answer.members.find((one) => one.id === pinned.memberId);
-    const urls = this.config.advertiseServerUrls;
-    if (member && [...member.peerUrls].sort().join() === [...urls].sort().join()) return false;
-    if (member && !member.isLearner) {
-      this.config.logger.info(`this host’s server URLs are now ${urls.join()}`);
-      await this.admin.updatePeerUrls(answer.url, member.id, urls, PEEK_TIMEOUT_MS);
-      return false;
-    }
-    this.config.logger.warn(
-      `member ${pinned.memberId} ${member ? 'has moved' : 'was removed'}: its data is kept aside`,
-    );
-    this.#folder.archive(pinned.memberId);
-    this.#state.update({ memberId: undefined, initialCluster: undefined });
-    return true;
-  }
-
-  async #bootstrap(signal: AbortSignal): Promise<void> {
-    const { config, server } = this;
-    if (!server) return;
-    this.waitsFor = 'its etcd';
-    config.logger.warn(`founding a NEW cluster with ${config.hostname} as its only member`);
-    this.#folder.clear();
-    const initialCluster = config.advertiseServerUrls.map((url) => `${config.hostname}=${url}`).join();
-    await server.start({ initialCluster, state: 'new', token: randomBytes(16).toString('hex') });
-    const { clusterId, memberId } = await server.ready(signal);
-    this.#pin(clusterId, memberId);
-    this.#book.prefer(server.url);
-  }
-
-  /** Whether any seed knows a cluster. */
-  async #findCluster(): Promise<boolean> {
-    this.waitsFor = 'an answer of its seeds';
-    const answers = await Promise.all(this.#book.all().map((url) => this.#peek(url)));
-    return answers.includes(true);
-  }
-
-  /** Learns where to go from a member that may be a learner, which answers nothing but what it knows by itself. */
-  async #peek(url: string): Promise<boolean> {
-    try {
-      const prefix = this.config.namespace + KEYS.endpoints;
-      const { clusterId, kvs } = await this.admin.peek(url, prefix, PEEK_TIMEOUT_MS);
-      const pinned = this.#state.current?.clusterId;
-      if (pinned !== undefined && pinned !== clusterId) return false;
-      this.#book.publish(kvs.flatMap(({ value }) => Buffer.from(value).toString().split(',').filter(Boolean)));
-      return true;
-    } catch (error) {
-      log('seed %s: %s', url, messageOf(error));
-      return false;
-    }
-  }
-
-  async #connect(signal: AbortSignal): Promise<void> {
-    this.waitsFor = `an answer of ${this.#book.all().join(', ') || 'its etcd'}`;
-    const pinned = this.#state.current?.clusterId;
-    if (!this.server?.isRunning) await this.#findCluster();
-    const asking = setInterval(() => void this.#findCluster(), 2 * PEEK_TIMEOUT_MS);
-    try {
-      const forever = Number.POSITIVE_INFINITY;
-      this.coordination = await Coordination.open(this.config, this.#book, this.#clock, pinned, forever, signal);
-    } finally {
-      clearInterval(asking);
-    }
-    this.coordination.strayed.add((error) => this.failed.call(error));
-    this.coordination.changed.add(() => this.#remember());
-    this.#pin(this.coordination.clusterId, this.#state.current?.memberId);
   }
 
   async #takePart(signal: AbortSignal): Promise<void> {
@@ -302,12 +199,6 @@ export class HostAgent {
       // A full disk here must not keep the cluster from replacing a dead member.
       this.config.logger.warn(`no backup before the change: ${messageOf(error)}`);
     }
-  }
-
-  #pin(clusterId: string, memberId: string | undefined): void {
-    const before = this.#state.current;
-    const fresh = { endpoints: [], members: [], raftIndex: 0, incarnation: this.incarnation };
-    this.#state.write({ ...fresh, ...before, host: this.config.hostname, clusterId, memberId });
   }
 
   /** For a start when nothing published can be read, and for recovery when nothing can be read at all. */
