@@ -34,6 +34,8 @@ interface Row {
   readonly registrationsWatched: number;
   /** How many of them their owner gave up at some time, and how many left the list. */
   readonly givenUp: number;
+  /** Why they were given up. */
+  readonly reasons: readonly string[];
   readonly left: number;
 }
 
@@ -45,13 +47,13 @@ async function registrar(cluster: EtcdCluster, ttl: number, prefix: string) {
     String(keys),
   ]);
   let isReady = false;
-  let lost = 0;
-  child.on('message', (message: { ready?: boolean; state?: string }) => {
+  const lost: string[] = [];
+  child.on('message', (message: { ready?: boolean; state?: string; reason?: string }) => {
     if (message.ready) isReady = true;
-    if (message.state === 'lost') lost += 1;
+    if (message.state === 'lost') lost.push(message.reason ?? '');
   });
   await until(() => isReady, 'the registrar to register');
-  return { child, lost: () => lost };
+  return { child, lost };
 }
 
 /** When each child left the list, by the clock. */
@@ -103,7 +105,7 @@ async function survival(cluster: EtcdCluster, client: EtcdEphemeral, ttl: number
   }
   subscription.unsubscribe();
   child.kill('SIGKILL');
-  return { givenUp: lost(), left };
+  return { givenUp: lost.length, reasons: [...new Set(lost)], left };
 }
 
 function span(samples: readonly number[]): string {
@@ -119,10 +121,19 @@ for (const ttl of values.ttls.split(',').map(Number)) {
   console.error(`ttl ${ttl}: the same, with the leader killed late`);
   const goneWithLeaderChange = await secondsUntilGone(cluster, client, ttl, true);
   console.error(`ttl ${ttl}: ${kills} leaders killed under living processes`);
-  const { givenUp, left } = await survival(cluster, client, ttl);
+  const { givenUp, reasons, left } = await survival(cluster, client, ttl);
   await client.close();
   await cluster.destroy();
-  rows.push({ ttl, gone, goneWithLeaderChange, leaderKills: kills, registrationsWatched: keys, givenUp, left });
+  rows.push({
+    ttl,
+    gone,
+    goneWithLeaderChange,
+    leaderKills: kills,
+    registrationsWatched: keys,
+    givenUp,
+    reasons,
+    left,
+  });
 }
 
 const commit = execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' }).trim();

@@ -7,7 +7,7 @@ await Promise.all(
   Array.from({ length: Number(count) }, async (_, n) => {
     const client = await EtcdEphemeral.connect({ hosts: endpoints.split(','), ttl: Number(ttl) });
     const registration = await client.addKey(`${prefix}/${n}`, String(process.pid));
-    registration.state$.subscribe((state) => process.send?.({ state }));
+    registration.state$.subscribe((state) => process.send?.({ state, reason: registration.error?.message }));
   }),
 );
 process.send?.({ ready: true });
