@@ -44,6 +44,7 @@ const MAX_BACKOFF_MS = 1_000;
 /** An expired token or a wrong password is tried no faster: each try costs the server a bcrypt comparison. */
 const AUTH_BACKOFF_MS = 1_000;
 const MAX_TIMEOUT_MS = 5_000;
+const LEAST_ATTEMPT_MS = 100;
 
 /**
  * Keeps one link to the store. Whoever sees it fail says so with `suspect`; it is then replaced, and every stream made anew by
@@ -110,6 +111,8 @@ export class Connection {
     const startMs = this.clock.now();
     const attempt = async () => {
       const leftMs = startMs + timeoutMs - this.clock.now();
+      // Too little for an answer: the failure would hide the reason of the one before.
+      if (this.#lastError && leftMs < LEAST_ATTEMPT_MS) throw this.#lastError;
       await this.#connectOnce(Math.max(1, Math.min(leftMs, this.#attemptTimeoutMs())));
     };
     try {

@@ -5,7 +5,7 @@ import { EphemeralError } from './errors.ts';
 import { UnsettledWriteError } from './fence.ts';
 import { debugLog, messageOf } from './log.ts';
 import { type Session, SessionLostError } from './session.ts';
-import { firstKey } from './store.ts';
+import { firstKey, type Op } from './store.ts';
 import type { Watch, WatchHub } from './watch-hub.ts';
 
 const log = debugLog('election');
@@ -43,6 +43,8 @@ export class Election {
   readonly #stop = new AbortController();
   readonly #off: readonly (() => void)[];
   #own: Lock | undefined;
+  /** The lease on which a lock may have been put. */
+  #attempted: string | undefined;
   #isLeading = false;
   #watch: Watch | undefined;
   #round = 0;
@@ -73,20 +75,21 @@ export class Election {
     return this.#isLeading;
   }
 
-  /** Gives up the seat, or the place in line. */
-  async resign(): Promise<void> {
+  /**
+   * Gives up the seat, or the place in line. A leader after whom nobody came does `last` with it.
+   */
+  async resign(last: readonly Op[] = []): Promise<void> {
     if (this.#stop.signal.aborted) return;
     this.#stop.abort();
     for (const off of this.#off) off();
     const own = this.#own;
+    const wasLeading = this.#isLeading;
     this.#leave();
     this.#own = undefined;
     if (!own || this.#connection.state === 'closed') return;
     try {
-      await this.#connection.txn({
-        compares: [{ target: { key: own.key }, field: 'create', op: '=', operand: own.createRevision }],
-        success: [{ type: 'delete', target: { key: own.key } }],
-      });
+      if (wasLeading && last.length > 0 && (await this.#giveBackAsLast(own, last))) return;
+      await this.#giveBack(own);
     } catch (error) {
       log('lock %s was not given back: %s', own.key, messageOf(error));
     }
@@ -122,8 +125,11 @@ export class Election {
         if (await this.#putLock(round)) await this.#takePlace(round);
         return;
       } catch (error) {
-        if (error instanceof SessionLostError || !this.#stands(round)) return;
         if (error instanceof UnsettledWriteError) await this.#session.settle(error.fence);
+        if (error instanceof SessionLostError || !this.#stands(round)) {
+          if (this.#stop.signal.aborted) this.#giveBackUnseen();
+          return;
+        }
         const refused = error instanceof EphemeralError && !error.retryable;
         if (refused && this.#stands(round)) this.#events.onRefused(error);
         log('campaign under %s: %s', this.#prefix, messageOf(error));
@@ -137,6 +143,7 @@ export class Election {
   async #putLock(round: number): Promise<boolean> {
     const lease = this.#session.leaseId;
     if (lease === undefined) throw new SessionLostError('there is no lease now');
+    this.#attempted = lease;
     const key = this.#prefix + lease;
     const left =
       this.#own && this.#own.key !== key ? [{ type: 'delete', target: { key: this.#own.key } } as const] : [];
@@ -151,6 +158,40 @@ export class Election {
     if (this.#stands(round)) return true;
     if (this.#stop.signal.aborted) await this.#giveBack(this.#own);
     return false;
+  }
+
+  async #giveBackAsLast(own: Lock, last: readonly Op[]): Promise<boolean> {
+    const answer = await this.#connection.txn({
+      compares: [
+        { target: { key: own.key }, field: 'create', op: '=', operand: own.createRevision },
+        { target: { prefix: this.#prefix }, field: 'create', op: '<', operand: own.createRevision + 1 },
+      ],
+      success: [...last, { type: 'delete', target: { key: own.key } }],
+    });
+    return answer.succeeded;
+  }
+
+  /**
+   * The lock of one who resigned while it was being put: left on a lease that lives, it would hold up the line for good. It is looked
+   * for when the lease is ours (again), after which no late write can put it.
+   */
+  #giveBackUnseen(): void {
+    const attempted = this.#attempted;
+    if (attempted === undefined) return;
+    const look = async (lease: string) => {
+      off();
+      if (lease !== attempted) return;
+      const key = this.#prefix + lease;
+      const stored = (await this.#connection.range({ type: 'range', target: { key }, keysOnly: true })).kvs[0];
+      if (stored) await this.#giveBack({ key, createRevision: stored.createRevision });
+    };
+    const looked = (lease: string) => {
+      look(lease).catch((error: unknown) =>
+        log('a lock under %s was not given back: %s', this.#prefix, messageOf(error)),
+      );
+    };
+    const off = this.#session.alive.add(looked);
+    if (this.#session.leaseId !== undefined) looked(this.#session.leaseId);
   }
 
   async #giveBack(own: Lock): Promise<void> {

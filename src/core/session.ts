@@ -145,20 +145,33 @@ export class Session {
     }
   }
 
-  /** Revokes the lease: every key on it goes at once. Waits at most `timeoutMs`; otherwise the keys go with the ttl. */
-  async close(timeoutMs: number): Promise<void> {
-    if (this.#isClosed) return;
+  /** Whether the store takes writes: it is given one. */
+  async isStoreWritable(): Promise<boolean> {
+    try {
+      await this.#fence?.raise();
+      return this.#fence !== undefined;
+    } catch (error) {
+      log('the store takes no writes: %s', messageOf(error));
+      return false;
+    }
+  }
+
+  /** Revokes the lease: every key on it goes at once. False when that was not done in `timeoutMs`: the keys go with the ttl. */
+  async close(timeoutMs: number): Promise<boolean> {
+    if (this.#isClosed) return true;
     this.#isClosed = true;
     this.#keepAlive?.stop();
     this.#keepAlive = undefined;
     this.#unverifiedTimer?.clear();
     this.#offLink?.();
-    if (!this.#lease) return;
+    if (!this.#lease) return true;
     const { id } = this.#lease;
     try {
       await this.connection.retrying((store) => store.leaseRevoke(id, { timeoutMs }), { budgetMs: timeoutMs });
+      return true;
     } catch (error) {
       log('lease %s could not be revoked and will expire: %s', id, messageOf(error));
+      return false;
     }
   }
 

@@ -171,7 +171,7 @@ function mirrorStat(
   tree: Tree,
 ): MirrorStat | undefined {
   if (shadow.length === 0 && locks.length === 0) return undefined;
-  const told = markerKv && decodeMarker(markerKv.value);
+  const told = markerKv && decodeMarker(markerKv.value, markerKv.modRevision);
   const [oldest] = [...locks].sort((a, b) => a.createRevision - b.createRevision);
   const wanted = shadowOf(tree);
   const held = new Set(shadow.map(({ key }) => key.slice(marker.length)).filter((name) => name !== ''));

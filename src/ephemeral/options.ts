@@ -85,7 +85,8 @@ function checkMethods(name: string, value: unknown, methods: readonly string[]):
   if (value === undefined) return;
   const given = value as Record<string, unknown> | null;
   const missing = methods.filter((method) => typeof given?.[method] !== 'function');
-  if (missing.length > 0) throw new InvalidOptionError(`${name} must have the method ${missing.join(' and ')}`);
+  if (missing.length > 0)
+    throw new InvalidOptionError(`${name} must have the method${missing.length > 1 ? 's' : ''} ${missing.join(', ')}`);
 }
 
 /** Never the value itself: it may be a secret. */

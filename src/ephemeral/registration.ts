@@ -167,8 +167,13 @@ export class OwnedKey implements Registration {
   abandon(): void {
     this.#isRemoving = true;
     this.#otherOwner.stop();
-    this.#enter('removed', undefined);
     this.#confirmations.end(new ClosedError('the client was closed'));
+    this.#fallSilent();
+  }
+
+  /** The lease was revoked, or could not be and will end by itself. */
+  end(): void {
+    this.#enter('removed', undefined);
     this.#end();
   }
 
@@ -409,8 +414,13 @@ export class OwnedKey implements Registration {
   #end(): void {
     if (this.#gone.signal.aborted) return;
     this.#gone.abort();
+    this.#fallSilent();
+    this.#context.onGone(this);
+  }
+
+  /** Hears nothing more of the session, nor of its own heartbeat. */
+  #fallSilent(): void {
     for (const off of this.#off) off();
     this.#beat?.clear();
-    this.#context.onGone(this);
   }
 }

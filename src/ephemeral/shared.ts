@@ -73,11 +73,14 @@ export class Shared {
   }
 
   async #close(): Promise<void> {
-    for (const registration of [...this.registrations.values()]) registration.abandon();
+    const registrations = [...this.registrations.values()];
+    for (const registration of registrations) registration.abandon();
+    // Before the lease, on which the locks hang: a last master takes its mirror away, which only the holder of the lock may do.
     const directories = [...this.directories.values()].map((directory) => directory.close());
-    // Revoking the lease gives back the locks too; the single deletions are for where that takes long.
-    await this.session.close(REVOKE_MS);
     await this.#atMost(GIVE_BACK_MS, Promise.allSettled(directories));
+    const isRevoked = await this.session.close(REVOKE_MS);
+    if (!isRevoked) this.telemetry.say('warn', 'etcd was not told of the end: what is registered goes with its ttl');
+    for (const registration of registrations) registration.end();
     this.hub.close();
     this.connection.close();
     this.#enter('closed');

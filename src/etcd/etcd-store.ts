@@ -53,7 +53,9 @@ export class EtcdStore implements Store {
     this.#dialing = dialing;
     const timer = this.#clock.setTimeout(() => {
       dialing.abort(
-        new ConnectionError(`${this.endpoint} did not answer within ${timeoutMs} ms: is etcd running there?`),
+        new ConnectionError(
+          `${this.endpoint} did not answer within ${Math.round(timeoutMs)} ms: is etcd running there?`,
+        ),
       );
     }, timeoutMs);
     try {

@@ -220,7 +220,7 @@ test('options of a client that cannot be are refused, and the password in none o
   await refuses({ heartbeat: 'tcp' }, /heartbeat/);
   await refuses({ candidate: 1 }, /candidate must be true or false/);
   await refuses({ namespace: 5 }, /namespace must be text/);
-  await refuses({ stats: {} }, /stats must have the method bumpSum and bumpTime/);
+  await refuses({ stats: {} }, /stats must have the methods bumpSum, bumpTime/);
   await refuses({ stats: null }, /stats/);
   await refuses({ logger: { info() {}, warn() {} } }, /logger must have the method error/);
   await refuses({ hots: 'http://a' }, /no option "hots"; it takes namespace, ttl/);

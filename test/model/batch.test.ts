@@ -7,6 +7,8 @@ import { applyMarker, decodeMarker, type Replica, touchedCount } from '../../src
 import { compareShadow } from '../../src/ephemeral/mirror/shadow.ts';
 
 const PREFIXES: Record<Source, string> = { keys: '/d/', dirs: '/_dirs/d/' };
+/** After all that a marker here tells of. */
+const LATER = 1_000_000;
 const SHADOW = '/_watcherDir/d//';
 
 function event(type: 'put' | 'delete', key: string, revision: number, value = '', created = revision): WatchEvent {
@@ -63,7 +65,7 @@ test('a batch has one operation a child and all of them within the limits of a t
   t.is(size, 400);
   t.is([...parts, last].flat().length, 400);
   for (const ops of [...parts, last]) t.true(ops.length <= 127);
-  const told = decodeMarker(Buffer.from(marker ?? ''));
+  const told = decodeMarker(Buffer.from(marker ?? ''), LATER);
   t.is(told && touchedCount(told), 400);
   t.false(batch.hasNews);
 });
@@ -76,7 +78,7 @@ test('a value that fills a transaction goes without the marker, and a marker too
   const { parts, last, marker } = batch.take();
   t.is(parts.length, 1);
   t.is(last.length, 0);
-  const told = decodeMarker(Buffer.from(marker ?? ''));
+  const told = decodeMarker(Buffer.from(marker ?? ''), LATER);
   t.deepEqual([told?.keys.from, told?.keys.to, told && touchedCount(told)], [1, 1, 0]);
 });
 
@@ -112,7 +114,7 @@ test('after a failure everyone is sent to the directory, and the shadow is read 
   batch.startOver();
   t.false(batch.knowsShadow);
   t.true(batch.hasNews);
-  const told = decodeMarker(Buffer.from(batch.take().marker ?? ''));
+  const told = decodeMarker(Buffer.from(batch.take().marker ?? ''), LATER);
   t.deepEqual([told?.keys.from, told?.keys.to], [7, 7]);
 });
 
@@ -156,7 +158,7 @@ function copy(tree: Tree): Tree {
 function tell(batch: MirrorBatch, shadow: Shadow, readers: readonly Replica[]): void {
   const written = batch.take();
   shadow.write(written);
-  const marker = decodeMarker(Buffer.from(written.marker ?? ''));
+  const marker = decodeMarker(Buffer.from(written.marker ?? ''), LATER);
   for (const reader of readers) {
     if (marker && applyMarker(reader, marker) === 'behind') throw new Error('a reader who missed nothing is behind');
   }

@@ -129,7 +129,7 @@ test('markers survive the wire, with values of any bytes and names like __proto_
       ['removed', false],
     ] as const,
   };
-  const received = decodeMarker(Buffer.from(encodeMarker(marker(1, 9, states, dirs))));
+  const received = decodeMarker(Buffer.from(encodeMarker(marker(1, 9, states, dirs))), 10);
   if (!received) return t.fail('not a marker');
   t.is(received.lock, 'lock');
   t.is(touchedCount(received), 10);
@@ -155,8 +155,15 @@ test('what is no marker is none', (t) => {
     '{"v":1,"lock":"l","from":-1,"to":1,"touched":[],"dirs":{}}',
     '{"v":1,"lock":"l","from":1,"to":1,"touched":[7],"dirs":{"from":1,"to":1,"touched":[]}}',
   ]) {
-    t.is(decodeMarker(Buffer.from(text)), undefined, text);
+    t.is(decodeMarker(Buffer.from(text), 10), undefined, text);
   }
-  t.is(decodeMarker(NO_VALUE), undefined);
-  t.is(decodeMarker(Buffer.from([0xff, 0xfe])), undefined);
+  t.is(decodeMarker(NO_VALUE, 10), undefined);
+  t.is(decodeMarker(Buffer.from([0xff, 0xfe]), 10), undefined);
+});
+
+test('a marker that tells of what came after it was written is none', (t) => {
+  const sent = Buffer.from(encodeMarker(marker(3, 9, [['a', key]])));
+  t.truthy(decodeMarker(sent, 10));
+  t.is(decodeMarker(sent, 9), undefined);
+  t.is(decodeMarker(Buffer.from(encodeMarker(marker(9, 3, []))), 10), undefined);
 });

@@ -73,7 +73,7 @@ function withNetDifferences(txn: Txn, world: World): Txn {
 
 /** A marker without the names that are at its end what they were at its start. */
 function netOf(key: string, value: string, world: World): string {
-  const marker = decodeMarker(Buffer.from(value));
+  const marker = decodeMarker(Buffer.from(value), Number.POSITIVE_INFINITY);
   const at = storeKey(world.namespace, key);
   if (!marker || !('mirror' in at)) return value;
   const { from, to, touched } = marker.keys;

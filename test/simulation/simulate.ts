@@ -147,7 +147,7 @@ class Finale {
     const delaysMs = world.program.delayMs > 0 ? HANDOVER_DELAYS_MS : 0;
     await world.runUntil(world.nowMs() + HANDOVER_MS + delaysMs);
     const stored = world.oracle.keys.get(key);
-    const lock = stored && decodeMarker(stored.value)?.lock;
+    const lock = stored && decodeMarker(stored.value, stored.modRevision)?.lock;
     const holder = lock && world.oracle.owners.get(lock.slice(lock.lastIndexOf('/') + 1));
     if (!holder || holder === master)
       world.oracle.fail('M3', `${master.name} closed, and nobody took the mirror of ${path} over`);

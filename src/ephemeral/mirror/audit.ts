@@ -23,6 +23,8 @@ export interface AuditContext {
   readonly mirror: MirrorKeys;
   readonly withValues: boolean;
   readonly ttlMs: () => number;
+  /** A master that writes no marker is not to blame where nobody could. */
+  readonly isStoreWritable: () => Promise<boolean>;
   /** Our own place in line, while we have one and do not lead. */
   readonly lock: () => Lock | undefined;
   /** The directory as the mirror tells it. */
@@ -88,21 +90,24 @@ export class MirrorAudit {
 
   async #audit(signal: AbortSignal): Promise<void> {
     const { connection, directory, mirror, withValues, ttlMs } = this.#context;
-    const before = incumbentOf(await this.#look(signal));
+    const seen = await this.#look(signal);
+    const before = incumbentOf(seen);
     if (!before || before.key === this.#context.lock()?.key) return;
+    if (!firstKey(seen.results[1]) && !(await this.#context.isStoreWritable())) return;
     const real = await readDirectory(connection, directory, undefined, withValues, { signal });
     await sleep(connection.clock, ttlMs(), signal);
     const now = await this.#look(signal);
     const incumbent = incumbentOf(now);
     if (incumbent?.createRevision !== before.createRevision || now.epoch !== real.epoch) return;
     const stored = firstKey(now.results[1]);
-    const marker = stored && decodeMarker(stored.value);
-    // Without a marker nobody relies on the mirror; one beyond our reading is alive.
-    if (!marker || marker.keys.to >= real.revision) return;
-    const told = await this.#toldBy(marker, signal);
-    if (!told || sameKeys(told, real.directory.tree)) return;
+    const marker = stored && decodeMarker(stored.value, stored.modRevision);
+    // A marker beyond our reading shows that its writer is alive; to write none in a whole ttl is no way to be master.
+    if (marker && marker.keys.to >= real.revision) return;
+    const told = marker && (await this.#toldBy(marker, signal));
+    if (marker && (!told || sameKeys(told, real.directory.tree))) return;
+    if (!marker && !(await this.#context.isStoreWritable())) return;
     await this.#depose(incumbent, signal);
-    log('%s ends at revision %d, the directory changed by %d', mirror.marker, marker.keys.to, real.revision);
+    log('%s ends at %o, the directory changed by %d', mirror.marker, marker?.keys.to, real.revision);
   }
 
   /**

@@ -19,13 +19,16 @@ export interface CandidateContext extends ReaderContext {
 export class Candidate {
   readonly #election: Election;
   readonly #audit: MirrorAudit;
+  readonly #marker: string;
   #master: MirrorMaster | undefined;
 
   constructor(context: CandidateContext) {
     const { connection, hub, session, mirror, onRefused } = context;
+    this.#marker = mirror.marker;
     this.#audit = new MirrorAudit({
       ...context,
       ttlMs: () => session.ttlMs,
+      isStoreWritable: () => session.isStoreWritable(),
       lock: () => (this.#election.isLeading ? undefined : this.#election.lock),
     });
     this.#election = new Election(connection, hub, session, mirror.locks, {
@@ -42,7 +45,8 @@ export class Candidate {
   async close(): Promise<void> {
     this.#dismiss();
     this.#audit.stop();
-    await this.#election.resign();
+    // The mirror goes with the last who could keep it: nothing is left that would look alive.
+    await this.#election.resign([{ type: 'delete', target: { prefix: this.#marker } }]);
   }
 
   #dismiss(): void {

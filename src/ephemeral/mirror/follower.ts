@@ -159,7 +159,7 @@ export class Follower {
   }
 
   #see(kv: KeyValue | undefined): void {
-    this.#marker = kv && decodeMarker(kv.value);
+    this.#marker = kv && decodeMarker(kv.value, kv.modRevision);
     this.#markerRevision = kv?.modRevision ?? 0;
     if (this.#marker) this.#hadMarker = true;
   }

@@ -103,14 +103,18 @@ export function encodeMarker({ lock, keys, dirs, digest }: Marker): string {
   return JSON.stringify(wire);
 }
 
-/** Undefined for what is no marker of this version: somebody else wrote there, or a later release. */
-export function decodeMarker(bytes: Uint8Array): Marker | undefined {
+/**
+ * Undefined for what is no marker of this version: somebody else wrote there, or a later release. So is one that tells of what came
+ * after it was itself written (at `writtenAt`): whoever believed it would hear of nothing until then.
+ */
+export function decodeMarker(bytes: Uint8Array, writtenAt: number): Marker | undefined {
   try {
     const wire = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()) as WireMarker;
     const { v, lock, from, to, touched, values = [], dirs, digest } = wire;
     if (v !== 1 || typeof lock !== 'string') return undefined;
     const isRevision = (revision: number) => Number.isSafeInteger(revision) && revision >= 0;
     if (![from, to, dirs.from, dirs.to].every(isRevision)) return undefined;
+    if (from > to || dirs.from > dirs.to || Math.max(to, dirs.to) >= writtenAt) return undefined;
     if (![touched, values, dirs.touched, ...touched, ...dirs.touched].every(Array.isArray)) return undefined;
     return { lock, keys: { from, to, touched: { plain: touched, valued: values } }, dirs, digest };
   } catch {

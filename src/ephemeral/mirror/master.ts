@@ -27,8 +27,8 @@ export const MARKER_GAP_MS = 50;
  * they stood for election, would otherwise all be behind its first marker.
  */
 const HEAD_START_REVISIONS = 500;
-/** A store that refuses writes is asked again about this often. */
-const REFUSED_BACKOFF = { firstMs: 500, maxMs: 5_000 };
+/** A store that is full is asked again this often: within any ttl, or the master would be taken for one that hangs. */
+const REFUSED_BACKOFF = { firstMs: 500, maxMs: 1_000 };
 const RETRY_BACKOFF = { firstMs: 20, maxMs: 1_000 };
 const SOURCES: readonly Source[] = ['keys', 'dirs'];
 
@@ -102,7 +102,7 @@ export class MirrorMaster {
       { signal: this.#stop.signal },
     );
     const stored = answer.kvs[0];
-    const marker = stored && decodeMarker(stored.value);
+    const marker = stored && decodeMarker(stored.value, stored.modRevision);
     this.#markerRevision = stored?.modRevision ?? 0;
     if (marker) await this.#claim(marker);
     const start = Math.max(1, this.#lock.createRevision - HEAD_START_REVISIONS);
