@@ -43,7 +43,7 @@ export class MemoryEtcd {
   /** Lets so many seconds pass; resolves when everything that follows has been done. Needs `clock: 'manual'`. */
   async advance(seconds: number): Promise<void> {
     if (!this.#clock) throw new InvalidOptionError("advance needs new MemoryEtcd({ clock: 'manual' })");
-    if (typeof seconds !== 'number' || !(seconds >= 0)) {
+    if (typeof seconds !== 'number' || !(seconds >= 0 && seconds < Number.POSITIVE_INFINITY)) {
       throw new InvalidOptionError(`advance takes a number of seconds from 0 on, got ${String(seconds)}`);
     }
     await this.#clock.advance(seconds);

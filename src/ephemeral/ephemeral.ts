@@ -4,7 +4,6 @@ import {
   concerning,
   DirectoryNotEmptyError,
   EphemeralError,
-  InvalidOptionError,
   IsDirectoryError,
   PathExistsError,
   PathNotFoundError,
@@ -31,7 +30,15 @@ import { makeListing } from './listing.ts';
 import { LiveDirectory } from './live-directory.ts';
 import { LiveListingObservable } from './live-listing.ts';
 import { MirroredReader } from './mirror/mirrored-reader.ts';
-import { checkBoolean, checkHeartbeat, checkNames, checkNamespace, checkOneOf, checkSignal } from './options.ts';
+import {
+  checkBoolean,
+  checkHeartbeat,
+  checkNames,
+  checkNamespace,
+  checkOneOf,
+  checkSignal,
+  checkValue,
+} from './options.ts';
 import { assertDirectory, readDirectory } from './read-directory.ts';
 import type { ReaderContext } from './reader.ts';
 import { OwnedKey } from './registration.ts';
@@ -123,7 +130,7 @@ export class EphemeralOverStore implements Ephemeral {
     checkHeartbeat(options.heartbeat);
     checkBoolean('wait', options.wait);
     checkSignal('until', options.until);
-    if (typeof value !== 'string') throw new InvalidOptionError(`the value of ${String(path)} must be text`);
+    checkValue(String(path), value);
     const parsed = parsePath(path);
     return this.#call('addKey', parsed, options, async () => {
       options.until?.throwIfAborted();

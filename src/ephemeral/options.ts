@@ -71,6 +71,15 @@ export function checkOneOf(name: string, value: unknown, allowed: readonly strin
   );
 }
 
+/** @throws InvalidOptionError for what is no text, or would not be the same when it is read again */
+export function checkValue(path: string, value: unknown): asserts value is string {
+  if (typeof value !== 'string')
+    throw new InvalidOptionError(`the value of ${path} must be text, got ${describe(value)}`);
+  if (!value.isWellFormed()) {
+    throw new InvalidOptionError(`the value of ${path} is not well-formed Unicode: pass bytes as base64, say`);
+  }
+}
+
 export function checkHeartbeat(heartbeat: unknown): void {
   checkOneOf('heartbeat', heartbeat, ['lease', 'put']);
 }

@@ -8,7 +8,6 @@ import {
   ConnectionError,
   concerning,
   type EphemeralError,
-  InvalidOptionError,
   PathExistsError,
   RevokedError,
   toEphemeralError,
@@ -22,6 +21,7 @@ import type { WatchHub } from '../core/watch-hub.ts';
 import type { CallOptions, Heartbeat, Registration, RegistrationState } from './api.ts';
 import { Confirmations } from './confirmations.ts';
 import { CurrentState } from './current-state.ts';
+import { checkValue } from './options.ts';
 import { OtherOwner } from './other-owner.ts';
 import { type Held, judge, unchangedSince } from './ownership.ts';
 import type { Telemetry } from './stats.ts';
@@ -126,7 +126,7 @@ export class OwnedKey implements Registration {
   }
 
   async update(value: string, options: CallOptions = {}): Promise<void> {
-    if (typeof value !== 'string') throw new InvalidOptionError(`the value of ${this.path} must be text`);
+    checkValue(this.path, value);
     options.signal?.throwIfAborted();
     if (this.#isRemoving) throw new ClosedError(`${this.path} was removed: register it again with addKey`);
     this.#wanted = { value, version: this.#wanted.version + 1 };

@@ -398,7 +398,8 @@ export function listContract(test: TestFn, world: () => World): void {
     );
     t.is(sum('removeDir.failed'), 1);
     t.is(sum('mirror.masterships'), 1);
-    t.true(sum('mirror.transactions') >= 2);
+    // Marker and shadow may have gone in one.
+    t.true(sum('mirror.transactions') >= 1);
     t.true(sum('list.listings') >= 2);
     t.is(times.get('ephemeral.etcd.addDir.time'), 2);
     t.true((times.get('ephemeral.etcd.mirror.lag') ?? 0) >= 1);

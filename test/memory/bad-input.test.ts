@@ -249,3 +249,13 @@ test('close may be called at any moment, with every call under way, and ends eac
     t.is(client.state, 'closed');
   }
 });
+
+test('a value that would not be the same when it is read again is refused', async (t) => {
+  const memory = new MemoryEtcd();
+  const client = await memory.connect();
+  await t.throwsAsync(client.addKey('/a', '\ud800'), { instanceOf: InvalidOptionError, message: /Unicode/ });
+  const registration = await client.addKey('/a', 'v');
+  await t.throwsAsync(registration.update('\udc00'), { instanceOf: InvalidOptionError });
+  t.is(await client.get('/a'), 'v');
+  await client.close();
+});

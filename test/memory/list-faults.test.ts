@@ -285,3 +285,39 @@ test('under NOSPACE the dead leave mirrored lists all the same, and the mirror r
   t.is(follower.traffic.eventMessages, messages, 'refreshes are kept from it again');
   t.is(master.seen.names, 'new');
 });
+
+test('a marker that tells of the future is not believed, and lists stay right (L2)', async (t) => {
+  const scene = new MemoryScene();
+  scene.put('/d/a');
+  const { master, follower } = await mirrored(scene);
+  const marker = JSON.parse(Buffer.from(scene.key('/_watcherDir/d//')?.value ?? '').toString());
+  scene.put('/_watcherDir/d//', JSON.stringify({ ...marker, to: 1_000_000 }));
+  scene.put('/d/b');
+  await scene.advance(3);
+  scene.put('/d/c');
+  await scene.advance(3);
+  t.deepEqual([master.seen.names, follower.seen.names], ['a b c', 'a b c']);
+});
+
+test('a lock that somebody put and that mirrors nothing is deposed (M4)', async (t) => {
+  const scene = new MemoryScene();
+  scene.put('/d/a');
+  scene.put('/_watcherLock/names/d//000');
+  const { follower } = await mirrored(scene);
+  await scene.advance(TTL * 5);
+  t.is(scene.key('/_watcherLock/names/d//000'), undefined);
+  t.not(scene.key('/_watcherDir/d//'), undefined);
+  t.is(follower.seen.names, 'a');
+});
+
+test('the last watcher takes the mirror with it, one that is not the last leaves it (S2)', async (t) => {
+  const scene = new MemoryScene();
+  scene.put('/d/a');
+  const { master, follower } = await mirrored(scene);
+  await master.client.close();
+  await scene.advance(1);
+  t.not(scene.key('/_watcherDir/d//'), undefined);
+  await follower.client.close();
+  await scene.advance(1);
+  t.deepEqual(scene.keys('/_watcher'), []);
+});

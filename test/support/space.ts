@@ -65,9 +65,9 @@ export class Space {
     return space;
   }
 
-  /** A client with ttl 2 that is closed after the test. */
+  /** A client with ttl 5 (a busy machine may stand still for longer than 2 s) that is closed after the test. */
   async connect(options: ClientOptions = {}): Promise<Ephemeral> {
-    const client = await this.#world.connect({ ttl: 2, namespace: this.namespace, ...options });
+    const client = await this.#world.connect({ ttl: 5, namespace: this.namespace, ...options });
     this.#t.teardown(() => client.close());
     return client;
   }
@@ -75,7 +75,7 @@ export class Space {
   /** A client and what passes between it and the store. */
   async connectCounted(options: ClientOptions = {}): Promise<{ client: Ephemeral; traffic: CountingStore }> {
     const traffic = new CountingStore(this.#world.newStore());
-    const client = await connectOver(traffic, this.#world.clock, { ttl: 2, namespace: this.namespace, ...options });
+    const client = await connectOver(traffic, this.#world.clock, { ttl: 5, namespace: this.namespace, ...options });
     this.#t.teardown(() => client.close());
     return { client, traffic };
   }
