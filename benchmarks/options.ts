@@ -34,7 +34,7 @@ export const USAGE = `npm run bench -- [options]
   --rounds N                how often each pair is repeated
   --fsync                   let etcd wait for its disk (default: its data lies in memory)
   --profile DIR             write CPU profiles of our clients there
-  --out DIR                 where the results go (default benchmarks/results)
+  --out DIR                 where the results go (default benchmarks/results; with --quick its folder quick)
 `;
 
 export class UsageError extends Error {}
@@ -101,6 +101,7 @@ export function parseOptions(args: readonly string[], defaultOut: string): Bench
     contestants: contestants?.filter(isContestant),
     rounds: given.rounds === undefined ? undefined : positive('rounds', given.rounds),
     profile: given.profile,
-    out: given.out ?? defaultOut,
+    // Figures of a tiny run are nothing to keep.
+    out: given.out ?? (given.quick ? `${defaultOut}/quick` : defaultOut),
   };
 }
