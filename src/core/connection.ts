@@ -69,7 +69,10 @@ export class Connection {
   #failures = 0;
   #generation = 0;
   #epoch = 0;
+  /** What the last link's first answer said. */
   #seen: Header | undefined;
+  /** The highest revision heard of since. */
+  #seenRevision = 0;
   #lastError: EphemeralError | undefined;
   #staleTimer: Timer | undefined;
   #isStale = false;
@@ -152,7 +155,7 @@ export class Connection {
   /** Notes that the store answered, and up to which revision. */
   heard(revision: number): void {
     this.#lastHeardMs = this.clock.now();
-    if (this.#seen && revision > this.#seen.revision) this.#seen = { ...this.#seen, revision };
+    if (revision > this.#seenRevision) this.#seenRevision = revision;
   }
 
   /** Resolves with a link as soon as there is one. */
@@ -299,9 +302,10 @@ export class Connection {
     const seen = this.#seen;
     const restored =
       seen !== undefined &&
-      (header.clusterId !== seen.clusterId || header.revision < seen.revision || header.term < seen.term);
+      (header.clusterId !== seen.clusterId || header.revision < this.#seenRevision || header.term < seen.term);
     if (restored) this.#epoch += 1;
     this.#seen = header;
+    this.#seenRevision = header.revision;
     this.#generation += 1;
     this.#upSinceMs = this.clock.now();
     this.#lastHeardMs = this.#upSinceMs;

@@ -1,9 +1,8 @@
 import { Observable, type OperatorFunction } from 'rxjs';
 import sortedBTreeDiff from 'sorted-btree/extended/diffAgainst.js';
 import type { Listing, ListingChange } from './api.ts';
-import type { Child, Tree } from './directory.ts';
-import { sameChild } from './directory.ts';
-import { treeOf } from './listing.ts';
+import { type Child, type Children, sameChild } from './children.ts';
+import { copyOf } from './listing.ts';
 
 interface Difference {
   readonly added: string[];
@@ -32,14 +31,29 @@ export function changes<L extends Listing>(): OperatorFunction<L, ListingChange<
 }
 
 function differenceOf(before: Listing | undefined, after: Listing): Difference {
-  const treeAfter = treeOf(after);
-  const treeBefore = before && treeOf(before);
-  if (treeAfter && treeBefore) return diffTrees(treeBefore, treeAfter);
-  return diffListings(before, after);
+  const copy = copyOf(after);
+  const children = before && copyOf(before)?.children;
+  if (!copy || !children) return diffListings(before, after);
+  if (children === copy.children) return { added: [], removed: [], changed: [] };
+  if (children === copy.since?.children) return sinceThen(copy.since.was, copy.children);
+  return diffTrees(children, copy.children);
+}
+
+/** The listing follows the one before directly: what was touched in between is known. */
+function sinceThen(was: ReadonlyMap<string, Child | undefined>, is: Children): Difference {
+  const difference: Difference = { added: [], removed: [], changed: [] };
+  for (const [name, before] of was) {
+    const after = is.get(name);
+    if (!before) {
+      if (after) difference.added.push(name);
+    } else if (!after) difference.removed.push(name);
+    else if (!looksSame(before, after)) difference.changed.push(name);
+  }
+  return sorted(difference);
 }
 
 /** What the two trees share is passed over whole. */
-function diffTrees(before: Tree, after: Tree): Difference {
+function diffTrees(before: Children, after: Children): Difference {
   const difference: Difference = { added: [], removed: [], changed: [] };
   type BTree = Parameters<typeof sortedBTreeDiff.default<string, Child, never>>[0];
   sortedBTreeDiff.default<string, Child, never>(
@@ -52,17 +66,24 @@ function diffTrees(before: Tree, after: Tree): Difference {
       difference.added.push(name);
     },
     (name, was, is) => {
-      if (!sameChild(seen(was), seen(is))) difference.changed.push(name);
+      if (!looksSame(was, is)) difference.changed.push(name);
     },
   );
-  // The walk goes down the trees, not along the names.
-  for (const names of Object.values(difference)) names.sort();
+  return sorted(difference);
+}
+
+/** Names come in the order of what happened, or of a walk down the trees. */
+function sorted(difference: Difference): Difference {
+  difference.added.sort();
+  difference.removed.sort();
+  difference.changed.sort();
   return difference;
 }
 
-/** A child as a listing shows it: what makes it a directory does not matter. */
-function seen(child: Child): Child {
-  return { ...child, below: child.below || child.added, added: false };
+/** As a listing shows them: what makes a child a directory does not matter. */
+function looksSame(a: Child, b: Child): boolean {
+  const seen = (child: Child) => ({ ...child, below: child.below || child.added, added: false });
+  return a === b || sameChild(seen(a), seen(b));
 }
 
 function diffListings(before: Listing | undefined, after: Listing): Difference {

@@ -216,7 +216,7 @@ export class EphemeralOverStore implements Ephemeral {
       const read = await readDirectory(this.#shared.connection, keys, undefined, values, retry);
       assertDirectory(parsed, read);
       const { revision, epoch, directory } = read;
-      return makeListing({ path: parsed || '/', tree: directory.tree, revision, epoch, status: 'live' }, values);
+      return makeListing({ path: parsed || '/', copy: directory.tree.copy(), revision, epoch, status: 'live' }, values);
     });
   }
 

@@ -4,7 +4,8 @@ import { parsePath, splitChild } from '../core/paths.ts';
 import { readSnapshot } from '../core/snapshot.ts';
 import type { KeyValue } from '../core/store.ts';
 import type { CallOptions, Ephemeral } from './api.ts';
-import { Directory, type Tree } from './directory.ts';
+import type { Children } from './children.ts';
+import { Directory } from './directory.ts';
 import { type Internals, internals } from './internals.ts';
 import { directoryKeys, type MirrorKind, mirrorKeys } from './keys.ts';
 import { decodeMarker, touchedCount } from './mirror/marker.ts';
@@ -135,7 +136,7 @@ function treeOf(
   keys: { readonly children: string; readonly addedBelow: string },
   addedBelow: readonly KeyValue[],
   children: readonly KeyValue[],
-): Tree {
+): Children {
   const prefixes = { keys: keys.children, dirs: keys.addedBelow };
   const directory = new Directory(prefixes, false, { keys: 0, dirs: 0 });
   directory.load('keys', children);
@@ -168,7 +169,7 @@ function mirrorStat(
   markerKv: KeyValue | undefined,
   shadow: readonly KeyValue[],
   locks: readonly KeyValue[],
-  tree: Tree,
+  tree: Children,
 ): MirrorStat | undefined {
   if (shadow.length === 0 && locks.length === 0) return undefined;
   const told = markerKv && decodeMarker(markerKv.value, markerKv.modRevision);
@@ -187,7 +188,7 @@ function mirrorStat(
 }
 
 /** What the plain shadow of a directory holds: `CHILD` for a key, `CHILD/` for a directory. */
-function shadowOf(tree: Tree): Set<string> {
+function shadowOf(tree: Children): Set<string> {
   const names = new Set<string>();
   for (const [name, child] of tree.toArray()) {
     if (child.key) names.add(name);

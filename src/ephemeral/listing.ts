@@ -1,11 +1,10 @@
 import type { Entry, Listing, ListingWithValues } from './api.ts';
-import type { Tree } from './directory.ts';
+import type { ChildrenCopy } from './children.ts';
 
 /** What all listings are made from. */
 export interface ListingSource {
   readonly path: string;
-  /** Not written any more: whoever follows the directory goes on with a copy. */
-  readonly tree: Tree;
+  readonly copy: ChildrenCopy;
   readonly revision: number;
   readonly epoch: number;
   readonly status: Listing['status'];
@@ -17,7 +16,7 @@ class NamesListing implements Listing {
   readonly revision: number;
   readonly epoch: number;
   readonly status: Listing['status'];
-  readonly #tree: Tree;
+  readonly #copy: ChildrenCopy;
   #children: readonly string[] | undefined;
   #directories: readonly string[] | undefined;
 
@@ -26,17 +25,17 @@ class NamesListing implements Listing {
     this.revision = source.revision;
     this.epoch = source.epoch;
     this.status = source.status;
-    this.#tree = source.tree;
+    this.#copy = source.copy;
   }
 
   get children(): readonly string[] {
-    this.#children ??= Object.freeze(this.#tree.keysArray());
+    this.#children ??= Object.freeze(this.#copy.children.keysArray());
     return this.#children;
   }
 
   get directories(): readonly string[] {
     this.#directories ??= Object.freeze(
-      this.#tree
+      this.#copy.children
         .toArray()
         .filter(([, child]) => child.below || child.added)
         .map(([name]) => name),
@@ -54,8 +53,8 @@ class NamesListing implements Listing {
     return this.toJSON();
   }
 
-  static treeOf(listing: Listing): Tree | undefined {
-    return listing instanceof NamesListing ? listing.#tree : undefined;
+  static copyOf(listing: Listing): ChildrenCopy | undefined {
+    return listing instanceof NamesListing ? listing.#copy : undefined;
   }
 }
 
@@ -65,7 +64,7 @@ class ValuesListing extends NamesListing implements ListingWithValues {
   get entries(): ReadonlyMap<string, Entry> {
     if (!this.#entries) {
       const entries = new Map<string, Entry>();
-      for (const [name, child] of NamesListing.treeOf(this)?.entries() ?? []) {
+      for (const [name, child] of NamesListing.copyOf(this)?.children.entries() ?? []) {
         if (child.key) entries.set(name, { value: Buffer.from(child.value).toString(), created: child.created });
       }
       this.#entries = entries;
@@ -83,5 +82,5 @@ export function makeListing(source: ListingSource, withValues: boolean): Listing
   return withValues ? new ValuesListing(source) : new NamesListing(source);
 }
 
-/** The tree behind a listing of ours; undefined for one that somebody else made. */
-export const treeOf = NamesListing.treeOf;
+/** What a listing of ours was made from; undefined for one that somebody else made. */
+export const copyOf = NamesListing.copyOf;

@@ -1,6 +1,6 @@
 import { ClosedError, concerning, type EphemeralError } from '../core/errors.ts';
 import type { Listing } from './api.ts';
-import { sameTree, type Tree } from './directory.ts';
+import { type Children, sameChildren } from './children.ts';
 import { makeListing } from './listing.ts';
 import { assertDirectory, readDirectory } from './read-directory.ts';
 import type { Existence, Reader, ReaderContext, ReaderEvents, View } from './reader.ts';
@@ -25,7 +25,7 @@ export class LiveDirectory {
   readonly #onIdle: () => void;
   readonly #off: readonly (() => void)[];
   #current: Listing | undefined;
-  #currentTree: Tree | undefined;
+  #currentChildren: Children | undefined;
   #existence: Existence = { isAdded: false, isKey: false };
   #isClosed = false;
 
@@ -73,7 +73,7 @@ export class LiveDirectory {
    * whether it is an error for them: after a first listing there is none for absence.
    */
   async #greet(subscriber: Subscriber): Promise<void> {
-    if (subscriber.missing === 'error' && this.#currentTree?.size === 0) {
+    if (subscriber.missing === 'error' && this.#currentChildren?.size === 0) {
       this.#inDoubt.add(subscriber);
       const { connection, directory, path, withValues } = this.#context;
       try {
@@ -96,7 +96,8 @@ export class LiveDirectory {
     if (!view) return;
     if (isFirst && view.tree.size === 0) this.#dismissWhoNeedsIt();
     if (this.#isClosed || this.#subscribers.size === 0) return;
-    const isSame = this.#currentTree && view.epoch === this.#current?.epoch && sameTree(this.#currentTree, view.tree);
+    const isSame =
+      this.#currentChildren && view.epoch === this.#current?.epoch && sameChildren(this.#currentChildren, view.tree);
     if (!isSame) this.#emit();
   }
 
@@ -119,11 +120,12 @@ export class LiveDirectory {
     const view: View | undefined = this.#reader.view;
     if (!view || this.#isClosed) return;
     const { path, withValues, telemetry } = this.#context;
-    this.#currentTree = view.tree.clone();
+    const copy = view.tree.copy();
+    this.#currentChildren = copy.children;
     const listing = makeListing(
       {
         path: path === '' ? '/' : path,
-        tree: this.#currentTree,
+        copy,
         revision: view.revisions.keys,
         epoch: view.epoch,
         status,
@@ -134,7 +136,7 @@ export class LiveDirectory {
     telemetry.count('list.listings');
     for (const subscriber of [...this.#subscribers]) {
       if (!this.#subscribers.has(subscriber)) continue;
-      if (this.#inDoubt.has(subscriber) && this.#currentTree.size === 0) continue;
+      if (this.#inDoubt.has(subscriber) && this.#currentChildren.size === 0) continue;
       this.#inDoubt.delete(subscriber);
       subscriber.next(listing);
     }

@@ -13,7 +13,7 @@ export class EtcdKeepAliveStream implements KeepAliveStream {
   constructor(transport: Transport, observer: KeepAliveObserver) {
     this.#transport = transport;
     this.#observer = observer;
-    this.#stream = transport.stream<ILeaseKeepAliveRequest, ILeaseKeepAliveResponse>('Lease', 'leaseKeepAlive');
+    this.#stream = transport.stream<ILeaseKeepAliveRequest, ILeaseKeepAliveResponse>('Lease', 'LeaseKeepAlive');
     this.#stream.on('data', ({ ID, TTL }) => {
       if (!this.#over) this.#observer.onAlive(ID, Number(TTL));
     });

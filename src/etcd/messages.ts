@@ -3,7 +3,6 @@ import {
   CompareResult,
   CompareTarget,
   type ICompare,
-  type IEvent,
   type IKeyValue,
   type IRangeRequest,
   type IRangeResponse,
@@ -26,7 +25,6 @@ import type {
   Target,
   Txn,
   TxnResult,
-  WatchEvent,
 } from '../core/store.ts';
 
 const NO_VALUE = Buffer.alloc(0);
@@ -140,8 +138,4 @@ export function toTxnResult(txn: Txn, response: ITxnResponse): TxnResult {
     succeeded: response.succeeded,
     results: ops.map((op, i) => toOpResult(op, response.responses[i] as IResponseOp)),
   };
-}
-
-export function toWatchEvent(event: IEvent): WatchEvent {
-  return { type: event.type === 'Delete' ? 'delete' : 'put', kv: toKeyValue(event.kv) };
 }

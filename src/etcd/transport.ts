@@ -31,7 +31,14 @@ type UnaryMethod = (
   callback: (failure: GrpcFailure | null, response: unknown) => void,
 ) => { cancel(): void };
 
-type StreamMethod = (metadata: Metadata, options: object) => RawStream<object, object>;
+type Decode<Message> = (bytes: Buffer) => Message;
+
+/** What a client made from a service's definition knows of a method. */
+interface MethodDefinition {
+  readonly path: string;
+  readonly requestSerialize: (request: object) => Buffer;
+  readonly responseDeserialize: Decode<object>;
+}
 
 type DownloadMethod = (
   request: object,
@@ -41,7 +48,18 @@ type DownloadMethod = (
 
 type ServiceName = 'KV' | 'Lease' | 'Watch' | 'Auth' | 'Cluster' | 'Maintenance';
 
-type Client = Record<string, UnaryMethod & StreamMethod>;
+interface Client {
+  readonly constructor: { readonly service: Readonly<Record<string, MethodDefinition>> };
+  makeBidiStreamRequest(
+    path: string,
+    serialize: MethodDefinition['requestSerialize'],
+    deserialize: Decode<unknown>,
+    metadata: Metadata,
+    options: object,
+  ): RawStream<object, object>;
+}
+
+type Methods = Readonly<Record<string, UnaryMethod>>;
 
 const GRPC_DEFAULTS = {
   // etcd closes connections that ping more often than every 5 s.
@@ -202,11 +220,20 @@ export class Transport {
     }
   }
 
-  /** A stream, usable at once: what is written before it is open waits. etcd ends it when its cluster has no leader. */
-  stream<Request, Response>(service: 'Lease' | 'Watch', method: string): RawStream<Request, Response> {
+  /**
+   * A stream, usable at once: what is written before it is open waits. etcd ends it when its cluster has no leader. `decode`: in
+   * place of etcd3's own decoder.
+   */
+  stream<Request, Response>(
+    service: 'Lease' | 'Watch',
+    method: string,
+    decode?: (bytes: Buffer) => Response,
+  ): RawStream<Request, Response> {
     const metadata = this.#metadata.clone();
     metadata.set('hasleader', 'true');
-    const stream = (this.#clients[service][method] as StreamMethod).call(this.#clients[service], metadata, {});
+    const client = this.#clients[service];
+    const { path, requestSerialize, responseDeserialize } = definitionOf(client, method);
+    const stream = client.makeBidiStreamRequest(path, requestSerialize, decode ?? responseDeserialize, metadata, {});
     this.#streams.add(stream);
     return stream as RawStream<Request, Response>;
   }
@@ -219,7 +246,7 @@ export class Transport {
     timeoutMs: number,
   ): RawStream<object, Response> {
     const client = this.#clients[service];
-    const start = client[method] as unknown as DownloadMethod;
+    const start = (client as unknown as Readonly<Record<string, DownloadMethod>>)[method] as DownloadMethod;
     const stream = start.call(client, request, this.#metadata, { deadline: Date.now() + timeoutMs });
     this.#streams.add(stream);
     return stream as RawStream<object, Response>;
@@ -288,7 +315,7 @@ export class Transport {
         return;
       }
       const client = this.#clients[service];
-      const call = (client[method] as UnaryMethod).call(
+      const call = ((client as unknown as Methods)[method] as UnaryMethod).call(
         client,
         request,
         metadata,
@@ -308,6 +335,12 @@ export class Transport {
     if (failure instanceof ConnectionError) return failure;
     return translateError(failure as GrpcFailure, { endpoint: this.endpoint, timeoutMs });
   }
+}
+
+function definitionOf(client: Client, method: string): MethodDefinition {
+  const definition = client.constructor.service[method];
+  if (!definition) throw new TypeError(`etcd3 knows no ${method}`);
+  return definition;
 }
 
 function sharesSockets({ grpcOptions }: TransportOptions): boolean {

@@ -1,17 +1,18 @@
 /** Many watches on one raw stream of etcd. */
-import type { IWatchRequest, IWatchResponse } from 'etcd3';
+import type { IWatchRequest } from 'etcd3';
 import { CompactedError, ConnectionError, UnauthenticatedError } from '../core/errors.ts';
 import type { WatchObserver, WatchRequest, WatchStream } from '../core/store.ts';
-import { keyRange, toWatchEvent } from './messages.ts';
+import { keyRange } from './messages.ts';
 import type { GrpcFailure } from './translate-error.ts';
 import type { RawStream, Transport } from './transport.ts';
+import { decodeWatchResponse, type WatchResponse } from './watch-response.ts';
 
 /** For the one call that tells a stale token from a missing permission. */
 const TOKEN_CHECK_TIMEOUT_MS = 3_000;
 
 interface Watch {
   readonly id: number;
-  readonly wireId: string;
+  readonly wireId: number;
   readonly request: WatchRequest;
 }
 
@@ -22,9 +23,9 @@ interface Watch {
 export class EtcdWatchStream implements WatchStream {
   readonly #transport: Transport;
   readonly #observer: WatchObserver;
-  readonly #stream: RawStream<IWatchRequest, IWatchResponse>;
+  readonly #stream: RawStream<IWatchRequest, WatchResponse>;
   readonly #token: string | undefined;
-  readonly #byWireId = new Map<string, Watch>();
+  readonly #byWireId = new Map<number, Watch>();
   readonly #byId = new Map<number, Watch>();
   /** Etcd answers creations in their order, and refusals without an id. */
   readonly #creating: Watch[] = [];
@@ -35,7 +36,7 @@ export class EtcdWatchStream implements WatchStream {
     this.#transport = transport;
     this.#observer = observer;
     this.#token = transport.token;
-    this.#stream = transport.stream<IWatchRequest, IWatchResponse>('Watch', 'watch');
+    this.#stream = transport.stream<IWatchRequest, WatchResponse>('Watch', 'Watch', decodeWatchResponse);
     this.#stream.on('data', (response) => this.#receive(response));
     this.#stream.on('error', (failure) => this.#fail(failure));
     this.#stream.on('end', () => this.#fail({ message: 'etcd ended the watch stream' }));
@@ -44,12 +45,16 @@ export class EtcdWatchStream implements WatchStream {
   create(id: number, request: WatchRequest): void {
     if (this.#over) return;
     this.#lastWireId += 1;
-    const watch = { id, wireId: String(this.#lastWireId), request };
+    const watch = { id, wireId: this.#lastWireId, request };
     this.#byWireId.set(watch.wireId, watch);
     this.#byId.set(id, watch);
     this.#creating.push(watch);
     this.#stream.write({
-      create_request: { ...keyRange(request.target), start_revision: request.startRevision, watch_id: watch.wireId },
+      create_request: {
+        ...keyRange(request.target),
+        start_revision: request.startRevision,
+        watch_id: String(watch.wireId),
+      },
     });
   }
 
@@ -57,7 +62,7 @@ export class EtcdWatchStream implements WatchStream {
     const watch = this.#byId.get(id);
     if (watch === undefined) return;
     this.#forget(watch);
-    if (!this.#over) this.#stream.write({ cancel_request: { watch_id: watch.wireId } });
+    if (!this.#over) this.#stream.write({ cancel_request: { watch_id: String(watch.wireId) } });
   }
 
   get #over(): boolean {
@@ -70,24 +75,24 @@ export class EtcdWatchStream implements WatchStream {
     this.#transport.release(this.#stream);
   }
 
-  #receive(response: IWatchResponse): void {
+  #receive(response: WatchResponse): void {
     if (this.#over) return;
     if (response.created) {
       const watch = this.#creating.shift();
       if (watch === undefined || this.#byWireId.get(watch.wireId) !== watch) return;
-      if (response.canceled) this.#refuse(watch, response.cancel_reason);
+      if (response.canceled) this.#refuse(watch, response.cancelReason);
       else this.#observer.onCreated(watch.id);
       return;
     }
-    const watch = this.#byWireId.get(response.watch_id);
+    const watch = this.#byWireId.get(response.watchId);
     if (watch === undefined) return;
-    if (response.events.length > 0) this.#observer.onEvents(watch.id, response.events.map(toWatchEvent));
+    if (response.events.length > 0) this.#observer.onEvents(watch.id, response.events);
     if (!response.canceled) return;
     this.#forget(watch);
-    const compactRevision = Number(response.compact_revision);
+    const { compactRevision } = response;
     this.#observer.onCanceled(
       watch.id,
-      compactRevision > 0 ? new CompactedError(compactRevision) : this.#reason(response.cancel_reason),
+      compactRevision > 0 ? new CompactedError(compactRevision) : this.#reason(response.cancelReason),
     );
   }
 

@@ -1,7 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
 import type { KeyValue, Op, WatchEvent } from '../../src/core/store.ts';
-import { Directory, newTree, type Source, sameTree, type Tree } from '../../src/ephemeral/directory.ts';
+import { type Children, ChildTree, sameChildren } from '../../src/ephemeral/children.ts';
+import { Directory, type Source } from '../../src/ephemeral/directory.ts';
 import { type Batch, MARKER_BYTES, MirrorBatch } from '../../src/ephemeral/mirror/batch.ts';
 import { applyMarker, decodeMarker, type Replica, touchedCount } from '../../src/ephemeral/mirror/marker.ts';
 import { compareShadow } from '../../src/ephemeral/mirror/shadow.ts';
@@ -139,7 +140,7 @@ for (const withValues of [false, true]) {
         const { directory, batch, shadow, readers } = run(steps, withValues);
         if (batch.hasNews) tell(batch, shadow, readers);
         while (!batch.isRepaired) shadow.write(batch.takeRepairs());
-        for (const reader of readers) if (!sameTree(reader.tree, directory.tree)) return false;
+        for (const reader of readers) if (!sameChildren(reader.tree, directory.tree)) return false;
         const { wrong } = compareShadow(shadow.kvs(), SHADOW, directory.tree, withValues);
         return wrong.size === 0;
       }),
@@ -149,9 +150,9 @@ for (const withValues of [false, true]) {
   });
 }
 
-function copy(tree: Tree): Tree {
-  const made = newTree();
-  for (const [name, child] of tree.entries()) made.set(name, child);
+function copy(tree: Children): ChildTree {
+  const made = new ChildTree();
+  for (const [name, child] of tree.entries()) made.put(name, undefined, child);
   return made;
 }
 

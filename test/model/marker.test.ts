@@ -1,5 +1,5 @@
 import test from 'ava';
-import { type Child, makeChild, NO_VALUE, newTree } from '../../src/ephemeral/directory.ts';
+import { type Child, ChildTree, makeChild, NO_VALUE } from '../../src/ephemeral/children.ts';
 import {
   applyMarker,
   decodeMarker,
@@ -34,13 +34,9 @@ function marker(
 }
 
 function replica(revision: number, ...names: string[]): Replica {
-  const tree = newTree();
-  for (const name of names) tree.set(name, makeChild({ key: true }) ?? never());
+  const tree = new ChildTree();
+  for (const name of names) tree.put(name, undefined, makeChild({ key: true }));
   return { tree, revisions: { keys: revision, dirs: 0 } };
-}
-
-function never(): never {
-  throw new Error('no child');
 }
 
 test('a marker that ends where the reader stands, or before, says nothing new', (t) => {
@@ -93,7 +89,7 @@ test('a child that came and went within one span is told, for the reader who saw
 });
 
 test('added directories are a span of their own', (t) => {
-  const reader: Replica = { tree: newTree(), revisions: { keys: 5, dirs: 5 } };
+  const reader: Replica = { tree: new ChildTree(), revisions: { keys: 5, dirs: 5 } };
   t.is(applyMarker(reader, marker(0, 3, [], { from: 4, to: 6, touched: [['d', true]] })), 'changed');
   t.deepEqual(reader.revisions, { keys: 5, dirs: 6 });
   t.true(reader.tree.get('d')?.added);
@@ -104,7 +100,7 @@ test('added directories are a span of their own', (t) => {
 });
 
 test('behind in one span is behind', (t) => {
-  const reader: Replica = { tree: newTree(), revisions: { keys: 5, dirs: 5 } };
+  const reader: Replica = { tree: new ChildTree(), revisions: { keys: 5, dirs: 5 } };
   t.is(applyMarker(reader, marker(5, 6, [['a', key]], { from: 7, to: 8, touched: [] })), 'behind');
   t.is(reader.tree.size, 0);
 });
@@ -133,9 +129,9 @@ test('markers survive the wire, with values of any bytes and names like __proto_
   if (!received) return t.fail('not a marker');
   t.is(received.lock, 'lock');
   t.is(touchedCount(received), 10);
-  const reader: Replica = { tree: newTree(), revisions: { keys: 1, dirs: 2 } };
-  for (const name of ['gone', 'removed']) reader.tree.set(name, makeChild({ key: true }) ?? never());
-  reader.tree.set('removed', makeChild({ added: true }) ?? never());
+  const reader: Replica = { tree: new ChildTree(), revisions: { keys: 1, dirs: 2 } };
+  for (const name of ['gone', 'removed']) reader.tree.put(name, undefined, makeChild({ key: true }));
+  reader.tree.put('removed', makeChild({ key: true }), makeChild({ added: true }));
   t.is(applyMarker(reader, received), 'changed');
   t.deepEqual(reader.tree.keysArray(), ['__proto__', 'a', 'added', 'both', 'bytes', 'dir', 'empty', 'text']);
   for (const [name, state] of states) {

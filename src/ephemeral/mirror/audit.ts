@@ -5,7 +5,8 @@ import { CompactedError } from '../../core/errors.ts';
 import { debugLog, messageOf } from '../../core/log.ts';
 import { readSnapshot } from '../../core/snapshot.ts';
 import { firstKey, type KeyValue, type TxnResult } from '../../core/store.ts';
-import { type Child, Directory, makeChild, sameChild, type Tree } from '../directory.ts';
+import { type Child, type Children, makeChild, sameChild } from '../children.ts';
+import { Directory } from '../directory.ts';
 import type { DirectoryKeys, MirrorKeys } from '../keys.ts';
 import { readDirectory } from '../read-directory.ts';
 import type { Telemetry } from '../stats.ts';
@@ -114,7 +115,7 @@ export class MirrorAudit {
    * The directory as the mirror's watchers have it: our own copy, or, where that was read later than the marker was written, the
    * past. Once that is compacted a later copy must do, which misses what happened in between.
    */
-  async #toldBy(marker: Marker, signal: AbortSignal): Promise<Tree | undefined> {
+  async #toldBy(marker: Marker, signal: AbortSignal): Promise<Children | undefined> {
     const { connection, directory: keys, withValues } = this.#context;
     const revision = marker.keys.to;
     const replica = this.#context.replica();
@@ -167,7 +168,7 @@ export class MirrorAudit {
 }
 
 /** Whether two trees agree about registrations; added directories lie elsewhere and may be ahead or behind. */
-function sameKeys(a: Tree, b: Tree): boolean {
+function sameKeys(a: Children, b: Children): boolean {
   const names = new Set([...a.keysArray(), ...b.keysArray()]);
   const registered = (child: Child | undefined) => makeChild({ ...child, added: false });
   for (const name of names) if (!sameChild(registered(a.get(name)), registered(b.get(name)))) return false;

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { type Child, makeChild, NO_VALUE, plainChild, putChild, type Source, type Tree } from '../directory.ts';
+import { type Child, type Children, type ChildTree, makeChild, NO_VALUE, plainChild } from '../children.ts';
+import type { Source } from '../directory.ts';
 
 /**
  * Pure: the marker of a mirror, one key whose versions tell watchers what became of a directory.
@@ -56,7 +57,7 @@ interface WireMarker {
   readonly digest?: string | undefined;
 }
 
-export function digestOf(tree: Tree): string {
+export function digestOf(tree: Children): string {
   const hash = createHash('sha256');
   for (const [name, { key, below, added, created, value }] of tree.entries()) {
     hash.update(`/${name}/${key}/${below}/${added}/${created}/${value.length}/`).update(value);
@@ -130,7 +131,7 @@ export function touchedCount({ keys, dirs }: Marker): number {
 
 /** A reader's copy of a directory, followed through markers. */
 export interface Replica {
-  readonly tree: Tree;
+  readonly tree: ChildTree;
   readonly revisions: Record<Source, number>;
 }
 
@@ -160,12 +161,12 @@ export function applyMarker(replica: Replica, marker: Marker): MarkerEffect {
   return changed ? 'changed' : 'unchanged';
 }
 
-function applyKeys(tree: Tree, { plain, valued }: TouchedKeys): boolean {
+function applyKeys(tree: ChildTree, { plain, valued }: TouchedKeys): boolean {
   let changed = false;
   for (let bits = 0; bits < plain.length; bits += 1) {
     for (const name of plain[bits] ?? []) {
       const before = tree.get(name);
-      if (putChild(tree, name, before, plainChild(bits, before?.added ?? false))) changed = true;
+      if (tree.put(name, before, plainChild(bits, before?.added ?? false))) changed = true;
     }
   }
   for (const [name, bits, created, text, encoding] of valued) {
@@ -173,17 +174,17 @@ function applyKeys(tree: Tree, { plain, valued }: TouchedKeys): boolean {
     const value = text === '' ? NO_VALUE : Buffer.from(text, encoding ?? 'utf8');
     const { key, below } = plainChild(bits, false) ?? { key: false, below: false };
     const after = makeChild({ key, below, added: before?.added ?? false, created, value });
-    if (putChild(tree, name, before, after)) changed = true;
+    if (tree.put(name, before, after)) changed = true;
   }
   return changed;
 }
 
-function applyDirs(tree: Tree, touched: TouchedDirs): boolean {
+function applyDirs(tree: ChildTree, touched: TouchedDirs): boolean {
   let changed = false;
   for (let added = 0; added < touched.length; added += 1) {
     for (const name of touched[added] ?? []) {
       const before = tree.get(name);
-      if (putChild(tree, name, before, makeChild({ ...before, added: added === 1 }))) changed = true;
+      if (tree.put(name, before, makeChild({ ...before, added: added === 1 }))) changed = true;
     }
   }
   return changed;

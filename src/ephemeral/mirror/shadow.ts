@@ -1,11 +1,11 @@
 import type { KeyValue } from '../../core/store.ts';
-import type { Tree } from '../directory.ts';
+import type { Children } from '../children.ts';
 
 /** Pure: compares a plain shadow, as read, with the directory it should show. */
 export function compareShadow(
   kvs: readonly KeyValue[],
   prefix: string,
-  tree: Tree,
+  tree: Children,
   withValues: boolean,
 ): { held: Set<string>; wrong: Set<string> } {
   const held = new Set<string>();
