@@ -20,9 +20,9 @@ export function changes<L extends Listing>(): OperatorFunction<L, ListingChange<
       let previous: L | undefined;
       return source.subscribe({
         next: (listing) => {
-          const difference = differenceOf(previous, listing);
+          const { added, removed, changed } = differenceOf(previous, listing);
           previous = listing;
-          subscriber.next({ ...difference, listing });
+          subscriber.next({ added, removed, changed, listing });
         },
         error: (error: unknown) => subscriber.error(error),
         complete: () => subscriber.complete(),
@@ -74,9 +74,10 @@ function diffTrees(before: Children, after: Children): Difference {
 
 /** Names come in the order of what happened, or of a walk down the trees. */
 function sorted(difference: Difference): Difference {
-  difference.added.sort();
-  difference.removed.sort();
-  difference.changed.sort();
+  const { added, removed, changed } = difference;
+  if (added.length > 1) added.sort();
+  if (removed.length > 1) removed.sort();
+  if (changed.length > 1) changed.sort();
   return difference;
 }
 

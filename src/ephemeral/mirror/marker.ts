@@ -113,14 +113,22 @@ export function decodeMarker(bytes: Uint8Array, writtenAt: number): Marker | und
     const wire = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()) as WireMarker;
     const { v, lock, from, to, touched, values = [], dirs, digest } = wire;
     if (v !== 1 || typeof lock !== 'string') return undefined;
-    const isRevision = (revision: number) => Number.isSafeInteger(revision) && revision >= 0;
-    if (![from, to, dirs.from, dirs.to].every(isRevision)) return undefined;
-    if (from > to || dirs.from > dirs.to || Math.max(to, dirs.to) >= writtenAt) return undefined;
-    if (![touched, values, dirs.touched, ...touched, ...dirs.touched].every(Array.isArray)) return undefined;
+    if (!isSpan(from, to, writtenAt) || !isSpan(dirs.from, dirs.to, writtenAt)) return undefined;
+    if (!isListOfLists(touched) || !isListOfLists(dirs.touched) || !Array.isArray(values)) return undefined;
     return { lock, keys: { from, to, touched: { plain: touched, valued: values } }, dirs, digest };
   } catch {
     return undefined;
   }
+}
+
+function isSpan(from: number, to: number, writtenAt: number): boolean {
+  return Number.isSafeInteger(from) && Number.isSafeInteger(to) && from >= 0 && from <= to && to < writtenAt;
+}
+
+function isListOfLists(value: unknown): boolean {
+  if (!Array.isArray(value)) return false;
+  for (const item of value) if (!Array.isArray(item)) return false;
+  return true;
 }
 
 /** How many names the marker tells of. */

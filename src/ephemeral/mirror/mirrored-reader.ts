@@ -61,7 +61,7 @@ export class MirroredReader implements Reader {
     const direct = this.#direct?.view;
     if (direct) return direct;
     const { replica, epoch } = this.#follower;
-    return replica && { ...replica, epoch };
+    return replica && { tree: replica.tree, revisions: replica.revisions, epoch };
   }
 
   async close(): Promise<void> {
