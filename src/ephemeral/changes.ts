@@ -1,8 +1,7 @@
 import { Observable, type OperatorFunction } from 'rxjs';
-import sortedBTreeDiff from 'sorted-btree/extended/diffAgainst.js';
 import type { Listing, ListingChange } from './api.ts';
 import { type Child, type Children, sameChild } from './children.ts';
-import { copyOf } from './listing.ts';
+import { momentOf } from './listing.ts';
 
 interface Difference {
   readonly added: string[];
@@ -31,53 +30,24 @@ export function changes<L extends Listing>(): OperatorFunction<L, ListingChange<
 }
 
 function differenceOf(before: Listing | undefined, after: Listing): Difference {
-  const copy = copyOf(after);
-  const children = before && copyOf(before)?.children;
-  if (!copy || !children) return diffListings(before, after);
-  if (children === copy.children) return { added: [], removed: [], changed: [] };
-  if (children === copy.since?.children) return sinceThen(copy.since.was, copy.children);
-  return diffTrees(children, copy.children);
+  const is = momentOf(after);
+  const was = before && momentOf(before);
+  const touched = was && is?.since(was);
+  return is && touched ? sinceThen(touched, is) : diffListings(before, after);
 }
 
 /** The listing follows the one before directly: what was touched in between is known. */
-function sinceThen(was: ReadonlyMap<string, Child | undefined>, is: Children): Difference {
-  const difference: Difference = { added: [], removed: [], changed: [] };
-  for (const [name, before] of was) {
+function sinceThen(touched: ReadonlyMap<string, Child | undefined>, is: Children): Difference {
+  const difference = { added: [] as string[], removed: [] as string[], changed: [] as string[] };
+  for (const [name, before] of touched) {
     const after = is.get(name);
     if (!before) {
       if (after) difference.added.push(name);
     } else if (!after) difference.removed.push(name);
     else if (!looksSame(before, after)) difference.changed.push(name);
   }
-  return sorted(difference);
-}
-
-/** What the two trees share is passed over whole. */
-function diffTrees(before: Children, after: Children): Difference {
-  const difference: Difference = { added: [], removed: [], changed: [] };
-  type BTree = Parameters<typeof sortedBTreeDiff.default<string, Child, never>>[0];
-  sortedBTreeDiff.default<string, Child, never>(
-    before as BTree,
-    after as BTree,
-    (name) => {
-      difference.removed.push(name);
-    },
-    (name) => {
-      difference.added.push(name);
-    },
-    (name, was, is) => {
-      if (!looksSame(was, is)) difference.changed.push(name);
-    },
-  );
-  return sorted(difference);
-}
-
-/** Names come in the order of what happened, or of a walk down the trees. */
-function sorted(difference: Difference): Difference {
-  const { added, removed, changed } = difference;
-  if (added.length > 1) added.sort();
-  if (removed.length > 1) removed.sort();
-  if (changed.length > 1) changed.sort();
+  // They come in the order of what happened.
+  for (const names of [difference.added, difference.removed, difference.changed]) if (names.length > 1) names.sort();
   return difference;
 }
 

@@ -1,9 +1,4 @@
-import sortedBTree from 'sorted-btree';
-
-/**
- * Pure: what a directory holds, by name. A copy costs next to nothing (nodes are shared until they are written) and knows how it
- * differs from the copy before it, so that a change costs its own size, whatever the directory's.
- */
+/** Pure: what a directory holds, by name. */
 
 /** What is known of one name. Never changed: another state is another object. */
 export interface Child {
@@ -58,71 +53,10 @@ export function sameChild(a: Child | undefined, b: Child | undefined): boolean {
 export interface Children {
   readonly size: number;
   get(name: string): Child | undefined;
-  entries(): IterableIterator<[string, Child]>;
-  toArray(): [string, Child][];
-  keysArray(): string[];
-}
-
-/** What of a BTree is used. The package's own type means one thing to Node's resolution and another to a bundler's. */
-interface Tree extends Children {
-  set(name: string, child: Child): boolean;
-  delete(name: string): boolean;
-  clone(): Tree;
-}
-
-/** Children as they were at one moment, and what changed since the moment before. */
-export interface ChildrenCopy {
-  readonly children: Children;
-  /** The copy before, and of each name touched since what it was then. Undefined for a first copy, and when nothing was touched. */
-  readonly since: { readonly children: Children; readonly was: ReadonlyMap<string, Child | undefined> } | undefined;
-}
-
-/** One for all trees: only trees of one order can be told apart by what they share. */
-const byName = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
-
-/** Children that are followed. */
-export class ChildTree implements Children {
-  readonly #tree: Tree = new sortedBTree.default<string, Child>(undefined, byName);
-  #copied: { readonly children: Children; readonly was: Map<string, Child | undefined> } | undefined;
-
-  get size(): number {
-    return this.#tree.size;
-  }
-
-  get(name: string): Child | undefined {
-    return this.#tree.get(name);
-  }
-
-  entries(): IterableIterator<[string, Child]> {
-    return this.#tree.entries();
-  }
-
-  toArray(): [string, Child][] {
-    return this.#tree.toArray();
-  }
-
-  keysArray(): string[] {
-    return this.#tree.keysArray();
-  }
-
-  /** Puts a child in place of what is there under its name, or takes it off; true when that changed anything. */
-  put(name: string, before: Child | undefined, after: Child | undefined): boolean {
-    if (sameChild(before, after)) return false;
-    if (after) this.#tree.set(name, after);
-    else this.#tree.delete(name);
-    const was = this.#copied?.was;
-    if (was && !was.has(name)) was.set(name, before);
-    return true;
-  }
-
-  /** What it holds now. Whoever asks once is expected to ask again: what changes in between is noted. */
-  copy(): ChildrenCopy {
-    const since = this.#copied;
-    if (since?.was.size === 0) return { children: since.children, since: undefined };
-    const children = this.#tree.clone();
-    this.#copied = { children, was: new Map() };
-    return { children, since };
-  }
+  /** Names, sorted. */
+  names(): string[];
+  /** By name, sorted. */
+  entries(): [string, Child][];
 }
 
 export function sameChildren(a: Children, b: Children): boolean {

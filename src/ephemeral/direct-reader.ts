@@ -32,7 +32,7 @@ export class DirectReader implements Reader {
 
   get view(): View | undefined {
     const directory = this.#directory;
-    return directory && { tree: directory.tree, revisions: directory.revisions, epoch: this.#epoch };
+    return directory && { children: directory.children, revisions: directory.revisions, epoch: this.#epoch };
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,7 @@
 import { splitChild } from '../core/paths.ts';
 import type { KeyValue, WatchEvent } from '../core/store.ts';
-import { type Child, ChildTree, makeChild, NO_VALUE } from './children.ts';
+import { ChildMap } from './child-map.ts';
+import { type Child, makeChild, NO_VALUE } from './children.ts';
 
 /** Pure: what a directory holds, from the keys and events of the store. */
 
@@ -11,7 +12,7 @@ const ABSENT: Child = { key: false, below: false, added: false, created: 0, valu
 
 /** One directory, followed from its own keys. */
 export class Directory {
-  readonly tree = new ChildTree();
+  readonly children = new ChildMap();
   readonly #prefix: Record<Source, number>;
   readonly #withValues: boolean;
   /** Of each child the keys below it. Sets, not counts: an event heard twice, or never, does no lasting harm. */
@@ -56,7 +57,7 @@ export class Directory {
       return undefined;
     }
     const { name, below } = split;
-    const before = this.tree.get(name);
+    const before = this.children.get(name);
     let { key, below: isAbove, added, created, value } = before ?? ABSENT;
     if (source === 'dirs') added = this.#note('dirs', name, below, type);
     else if (below !== '') isAbove = this.#note('keys', name, below, type);
@@ -66,7 +67,9 @@ export class Directory {
       created = isValued ? kv.createRevision : 0;
       value = isValued ? kv.value : NO_VALUE;
     }
-    return this.tree.put(name, before, makeChild({ key, below: isAbove, added, created, value })) ? name : undefined;
+    return this.children.put(name, before, makeChild({ key, below: isAbove, added, created, value }))
+      ? name
+      : undefined;
   }
 
   /** Whether anything is left below the name. */

@@ -216,7 +216,10 @@ export class EphemeralOverStore implements Ephemeral {
       const read = await readDirectory(this.#shared.connection, keys, undefined, values, retry);
       assertDirectory(parsed, read);
       const { revision, epoch, directory } = read;
-      return makeListing({ path: parsed || '/', copy: directory.tree.copy(), revision, epoch, status: 'live' }, values);
+      return makeListing(
+        { path: parsed || '/', at: directory.children.now(), revision, epoch, status: 'live' },
+        values,
+      );
     });
   }
 

@@ -94,9 +94,9 @@ export async function inspect(client: Ephemeral, path: string, { signal }: CallO
   );
   const [own = [], added = [], addedBelow = [], children = [], ...mirrored] =
     parsed === '' ? [[], ...targets] : targets;
-  const tree = treeOf(keys, addedBelow, children);
+  const found = childrenOf(keys, addedBelow, children);
   const [kv] = own;
-  if (kv === undefined && added.length === 0 && tree.size === 0) {
+  if (kv === undefined && added.length === 0 && found.size === 0) {
     throw new PathNotFoundError(
       `nothing is at "${path}": neither a key, nor an added directory, nor anything below it`,
     );
@@ -106,15 +106,15 @@ export async function inspect(client: Ephemeral, path: string, { signal }: CallO
     revision,
     key: kv && (await keyStat(connection, kv, signal)),
     directory:
-      added.length === 0 && tree.size === 0
+      added.length === 0 && found.size === 0
         ? undefined
         : {
             added: added.length > 0,
-            children: tree.size,
+            children: found.size,
             modified: newestOf(children, keys.children),
             mirrors: mirrors.flatMap(({ kind, marker }, index) => {
               const [markers = [], shadow = [], locks = []] = mirrored.slice(index * 3);
-              return mirrorStat(kind, marker, markers[0], shadow, locks, tree) ?? [];
+              return mirrorStat(kind, marker, markers[0], shadow, locks, found) ?? [];
             }),
           },
   };
@@ -132,7 +132,7 @@ function newestOf(kvs: readonly KeyValue[], prefix: string): number {
   return named.reduce((newest, { modRevision }) => Math.max(newest, modRevision), 0);
 }
 
-function treeOf(
+function childrenOf(
   keys: { readonly children: string; readonly addedBelow: string },
   addedBelow: readonly KeyValue[],
   children: readonly KeyValue[],
@@ -141,7 +141,7 @@ function treeOf(
   const directory = new Directory(prefixes, false, { keys: 0, dirs: 0 });
   directory.load('keys', children);
   directory.load('dirs', addedBelow);
-  return directory.tree;
+  return directory.children;
 }
 
 async function keyStat(connection: Connection, kv: KeyValue, signal?: AbortSignal): Promise<KeyStat> {
@@ -169,12 +169,12 @@ function mirrorStat(
   markerKv: KeyValue | undefined,
   shadow: readonly KeyValue[],
   locks: readonly KeyValue[],
-  tree: Children,
+  found: Children,
 ): MirrorStat | undefined {
   if (shadow.length === 0 && locks.length === 0) return undefined;
   const told = markerKv && decodeMarker(markerKv.value, markerKv.modRevision);
   const [oldest] = [...locks].sort((a, b) => a.createRevision - b.createRevision);
-  const wanted = shadowOf(tree);
+  const wanted = shadowOf(found);
   const held = new Set(shadow.map(({ key }) => key.slice(marker.length)).filter((name) => name !== ''));
   return {
     kind,
@@ -188,9 +188,9 @@ function mirrorStat(
 }
 
 /** What the plain shadow of a directory holds: `CHILD` for a key, `CHILD/` for a directory. */
-function shadowOf(tree: Children): Set<string> {
+function shadowOf(found: Children): Set<string> {
   const names = new Set<string>();
-  for (const [name, child] of tree.toArray()) {
+  for (const [name, child] of found.entries()) {
     if (child.key) names.add(name);
     if (child.below || child.added) names.add(`${name}/`);
   }

@@ -1,10 +1,10 @@
 import type { Entry, Listing, ListingWithValues } from './api.ts';
-import type { ChildrenCopy } from './children.ts';
+import type { ChildrenAt } from './child-map.ts';
 
 /** What all listings are made from. */
 export interface ListingSource {
   readonly path: string;
-  readonly copy: ChildrenCopy;
+  readonly at: ChildrenAt;
   readonly revision: number;
   readonly epoch: number;
   readonly status: Listing['status'];
@@ -16,7 +16,7 @@ class NamesListing implements Listing {
   readonly revision: number;
   readonly epoch: number;
   readonly status: Listing['status'];
-  readonly #copy: ChildrenCopy;
+  readonly #at: ChildrenAt;
   #children: readonly string[] | undefined;
   #directories: readonly string[] | undefined;
 
@@ -25,18 +25,18 @@ class NamesListing implements Listing {
     this.revision = source.revision;
     this.epoch = source.epoch;
     this.status = source.status;
-    this.#copy = source.copy;
+    this.#at = source.at;
   }
 
   get children(): readonly string[] {
-    this.#children ??= Object.freeze(this.#copy.children.keysArray());
+    this.#children ??= Object.freeze(this.#at.names());
     return this.#children;
   }
 
   get directories(): readonly string[] {
     this.#directories ??= Object.freeze(
-      this.#copy.children
-        .toArray()
+      this.#at
+        .entries()
         .filter(([, child]) => child.below || child.added)
         .map(([name]) => name),
     );
@@ -53,8 +53,8 @@ class NamesListing implements Listing {
     return this.toJSON();
   }
 
-  static copyOf(listing: Listing): ChildrenCopy | undefined {
-    return listing instanceof NamesListing ? listing.#copy : undefined;
+  static momentOf(listing: Listing): ChildrenAt | undefined {
+    return listing instanceof NamesListing ? listing.#at : undefined;
   }
 }
 
@@ -64,7 +64,7 @@ class ValuesListing extends NamesListing implements ListingWithValues {
   get entries(): ReadonlyMap<string, Entry> {
     if (!this.#entries) {
       const entries = new Map<string, Entry>();
-      for (const [name, child] of NamesListing.copyOf(this)?.children.entries() ?? []) {
+      for (const [name, child] of NamesListing.momentOf(this)?.entries() ?? []) {
         if (child.key) entries.set(name, { value: Buffer.from(child.value).toString(), created: child.created });
       }
       this.#entries = entries;
@@ -82,5 +82,5 @@ export function makeListing(source: ListingSource, withValues: boolean): Listing
   return withValues ? new ValuesListing(source) : new NamesListing(source);
 }
 
-/** What a listing of ours was made from; undefined for one that somebody else made. */
-export const copyOf = NamesListing.copyOf;
+/** The children behind a listing of ours; undefined for one that somebody else made. */
+export const momentOf = NamesListing.momentOf;

@@ -94,10 +94,12 @@ export class LiveDirectory {
     this.#existence = existence;
     const { view } = this.#reader;
     if (!view) return;
-    if (isFirst && view.tree.size === 0) this.#dismissWhoNeedsIt();
+    if (isFirst && view.children.size === 0) this.#dismissWhoNeedsIt();
     if (this.#isClosed || this.#subscribers.size === 0) return;
     const isSame =
-      this.#currentChildren && view.epoch === this.#current?.epoch && sameChildren(this.#currentChildren, view.tree);
+      this.#currentChildren &&
+      view.epoch === this.#current?.epoch &&
+      sameChildren(this.#currentChildren, view.children);
     if (!isSame) this.#emit();
   }
 
@@ -120,12 +122,12 @@ export class LiveDirectory {
     const view: View | undefined = this.#reader.view;
     if (!view || this.#isClosed) return;
     const { path, withValues, telemetry } = this.#context;
-    const copy = view.tree.copy();
-    this.#currentChildren = copy.children;
+    const at = view.children.now();
+    this.#currentChildren = at;
     const listing = makeListing(
       {
         path: path === '' ? '/' : path,
-        copy,
+        at,
         revision: view.revisions.keys,
         epoch: view.epoch,
         status,

@@ -48,7 +48,7 @@ export async function readDirectory(
     directory,
     revision,
     epoch,
-    isEmpty: directory.tree.size === 0,
+    isEmpty: directory.children.size === 0,
     isAdded: added.length > 0,
     isKey: keys.self !== undefined && self.length > 0,
     marker: marker[0],

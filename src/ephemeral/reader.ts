@@ -1,15 +1,15 @@
 import type { Connection } from '../core/connection.ts';
 import type { EphemeralError } from '../core/errors.ts';
 import type { WatchHub } from '../core/watch-hub.ts';
-import type { ChildTree } from './children.ts';
+import type { ChildMap } from './child-map.ts';
 import type { Source } from './directory.ts';
 import type { DirectoryKeys } from './keys.ts';
 import type { Telemetry } from './stats.ts';
 
 /** A directory as it is followed, one way or the other. */
 export interface View {
-  /** Written by whoever follows: take a copy. */
-  readonly tree: ChildTree;
+  /** Written by whoever follows: keep `now()`. */
+  readonly children: ChildMap;
   /** Up to which revision each source has been followed. */
   readonly revisions: Readonly<Record<Source, number>>;
   readonly epoch: number;

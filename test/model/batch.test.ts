@@ -1,7 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
 import type { KeyValue, Op, WatchEvent } from '../../src/core/store.ts';
-import { type Children, ChildTree, sameChildren } from '../../src/ephemeral/children.ts';
+import { ChildMap } from '../../src/ephemeral/child-map.ts';
+import { type Children, sameChildren } from '../../src/ephemeral/children.ts';
 import { Directory, type Source } from '../../src/ephemeral/directory.ts';
 import { type Batch, MARKER_BYTES, MirrorBatch } from '../../src/ephemeral/mirror/batch.ts';
 import { applyMarker, decodeMarker, type Replica, touchedCount } from '../../src/ephemeral/mirror/marker.ts';
@@ -140,8 +141,8 @@ for (const withValues of [false, true]) {
         const { directory, batch, shadow, readers } = run(steps, withValues);
         if (batch.hasNews) tell(batch, shadow, readers);
         while (!batch.isRepaired) shadow.write(batch.takeRepairs());
-        for (const reader of readers) if (!sameChildren(reader.tree, directory.tree)) return false;
-        const { wrong } = compareShadow(shadow.kvs(), SHADOW, directory.tree, withValues);
+        for (const reader of readers) if (!sameChildren(reader.children, directory.children)) return false;
+        const { wrong } = compareShadow(shadow.kvs(), SHADOW, directory.children, withValues);
         return wrong.size === 0;
       }),
       { numRuns: 2_000 },
@@ -150,8 +151,8 @@ for (const withValues of [false, true]) {
   });
 }
 
-function copy(tree: Children): ChildTree {
-  const made = new ChildTree();
+function copy(tree: Children): ChildMap {
+  const made = new ChildMap();
   for (const [name, child] of tree.entries()) made.put(name, undefined, child);
   return made;
 }
@@ -175,11 +176,12 @@ function run(steps: readonly Step[], withValues: boolean) {
   let revision = 0;
   for (const { type, source, rest, value } of steps) {
     const key = PREFIXES[source] + rest;
-    if (type === 'read') readers.push({ tree: copy(directory.tree), revisions: { keys: revision, dirs: revision } });
+    if (type === 'read')
+      readers.push({ children: copy(directory.children), revisions: { keys: revision, dirs: revision } });
     else if (type === 'tell') {
       if (batch.hasNews) tell(batch, shadow, readers);
     } else if (type === 'repair') {
-      const { held, wrong } = compareShadow(shadow.kvs(), SHADOW, directory.tree, withValues);
+      const { held, wrong } = compareShadow(shadow.kvs(), SHADOW, directory.children, withValues);
       batch.shadowIs(held, wrong);
     } else if (type === 'put' || stored.has(key)) {
       revision += 1;
@@ -189,7 +191,7 @@ function run(steps: readonly Step[], withValues: boolean) {
       apply(directory, batch, source, event(type, key, revision, value, created));
     }
   }
-  const { held, wrong } = compareShadow(shadow.kvs(), SHADOW, directory.tree, withValues);
+  const { held, wrong } = compareShadow(shadow.kvs(), SHADOW, directory.children, withValues);
   batch.shadowIs(held, wrong);
   return { directory, batch, shadow, readers };
 }

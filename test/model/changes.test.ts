@@ -2,11 +2,12 @@ import test from 'ava';
 import fc from 'fast-check';
 import { of } from 'rxjs';
 import { changes } from '../../src/ephemeral/changes.ts';
-import { ChildTree, makeChild } from '../../src/ephemeral/children.ts';
+import { ChildMap } from '../../src/ephemeral/child-map.ts';
+import { makeChild } from '../../src/ephemeral/children.ts';
 import { makeListing } from '../../src/ephemeral/listing.ts';
 import type { Listing, ListingChange } from '../../src/index.ts';
 
-const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
+const NAMES = Array.from({ length: 12 }, (_, i) => String.fromCharCode(97 + i));
 
 interface Step {
   readonly name: string;
@@ -29,7 +30,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
     isListed: fc.boolean(),
     isSeen: fc.boolean(),
   }),
-  { maxLength: 30 },
+  { maxLength: 300, size: 'max' },
 );
 
 /** As a listing of somebody else's would come: nothing but what it shows. */
@@ -46,19 +47,60 @@ function told(listings: readonly Listing[]): object[] {
   return seen.map(({ added, removed, changed }) => ({ added, removed, changed }));
 }
 
+/** Runs the program; each listing with what the directory was at that moment. */
+function run(program: readonly Step[]): { listing: Listing; shown: Shown; isSeen: boolean }[] {
+  const children = new ChildMap();
+  const now = new Map<string, Step>();
+  const made: { listing: Listing; shown: Shown; isSeen: boolean }[] = [];
+  for (const step of program) {
+    const { name, key, below, added, created, isListed, isSeen } = step;
+    const value = Buffer.from(created === 2 ? 'two' : '');
+    children.put(name, children.get(name), makeChild({ key, below, added, ...(key && { created, value }) }));
+    if (key || below || added) now.set(name, step);
+    else now.delete(name);
+    if (!isListed) continue;
+    const source = { path: '/d', at: children.now(), revision: 1, epoch: 0, status: 'live' } as const;
+    made.push({ listing: makeListing(source, true), shown: shownOf(now), isSeen });
+  }
+  return made;
+}
+
+interface Shown {
+  readonly children: readonly string[];
+  readonly directories: readonly string[];
+  readonly entries: readonly (readonly [string, number])[];
+}
+
+function shownOf(now: ReadonlyMap<string, Step>): Shown {
+  const steps = [...now.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  return {
+    children: steps.map(({ name }) => name),
+    directories: steps.filter(({ below, added }) => below || added).map(({ name }) => name),
+    entries: steps.filter(({ key }) => key).map(({ name, created }) => [name, created]),
+  };
+}
+
+test('a listing shows its moment, whenever it is read', (t) => {
+  fc.assert(
+    fc.property(steps, fc.infiniteStream(fc.nat()), (program, order) => {
+      const made = run(program);
+      while (made.length > 0) {
+        const [one] = made.splice((order.next().value as number) % made.length, 1);
+        if (!one) continue;
+        const { listing, shown } = one;
+        const entries = [...(listing.entries ?? [])].map(([name, { created }]) => [name, created]);
+        t.deepEqual({ children: listing.children, directories: listing.directories, entries }, shown);
+      }
+    }),
+  );
+});
+
 test('changes() says the same of listings that follow each other, of those with others in between, and of copies', (t) => {
   fc.assert(
     fc.property(steps, (program) => {
-      const tree = new ChildTree();
-      const listings: Listing[] = [];
-      for (const { name, key, below, added, created, isListed, isSeen } of program) {
-        const value = Buffer.from(created === 2 ? 'two' : '');
-        tree.put(name, tree.get(name), makeChild({ key, below, added, ...(key && { created, value }) }));
-        if (!isListed) continue;
-        const source = { path: '/d', copy: tree.copy(), revision: 1, epoch: 0, status: 'live' } as const;
-        const listing = makeListing(source, true);
-        if (isSeen) listings.push(listing);
-      }
+      const listings = run(program)
+        .filter(({ isSeen }) => isSeen)
+        .map(({ listing }) => listing);
       t.deepEqual(told(listings), told(listings.map(copied)));
     }),
   );

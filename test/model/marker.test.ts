@@ -1,5 +1,6 @@
 import test from 'ava';
-import { type Child, ChildTree, makeChild, NO_VALUE } from '../../src/ephemeral/children.ts';
+import { ChildMap } from '../../src/ephemeral/child-map.ts';
+import { type Child, makeChild, NO_VALUE } from '../../src/ephemeral/children.ts';
 import {
   applyMarker,
   decodeMarker,
@@ -34,16 +35,16 @@ function marker(
 }
 
 function replica(revision: number, ...names: string[]): Replica {
-  const tree = new ChildTree();
+  const tree = new ChildMap();
   for (const name of names) tree.put(name, undefined, makeChild({ key: true }));
-  return { tree, revisions: { keys: revision, dirs: 0 } };
+  return { children: tree, revisions: { keys: revision, dirs: 0 } };
 }
 
 test('a marker that ends where the reader stands, or before, says nothing new', (t) => {
   const reader = replica(10, 'a');
   t.is(applyMarker(reader, marker(5, 10, [['a', gone]])), 'nothing new');
   t.is(applyMarker(reader, marker(5, 9, [['a', gone]])), 'nothing new');
-  t.deepEqual(reader.tree.keysArray(), ['a']);
+  t.deepEqual(reader.children.names(), ['a']);
 });
 
 test('a marker is applied from anywhere in its span', (t) => {
@@ -59,7 +60,7 @@ test('a marker is applied from anywhere in its span', (t) => {
       ),
       'changed',
     );
-    t.deepEqual(reader.tree.keysArray(), ['b']);
+    t.deepEqual(reader.children.names(), ['b']);
     t.is(reader.revisions.keys, 10);
   }
 });
@@ -67,7 +68,7 @@ test('a marker is applied from anywhere in its span', (t) => {
 test('a reader that stands before the span is behind, and keeps what it has', (t) => {
   const reader = replica(4, 'a');
   t.is(applyMarker(reader, marker(5, 10, [['a', gone]])), 'behind');
-  t.deepEqual(reader.tree.keysArray(), ['a']);
+  t.deepEqual(reader.children.names(), ['a']);
   t.is(reader.revisions.keys, 4);
 });
 
@@ -85,24 +86,24 @@ test('a touch without a change moves the revision and says so', (t) => {
 test('a child that came and went within one span is told, for the reader who saw it in between', (t) => {
   const reader = replica(7, 'a', 'ghost');
   t.is(applyMarker(reader, marker(5, 10, [['ghost', gone]])), 'changed');
-  t.deepEqual(reader.tree.keysArray(), ['a']);
+  t.deepEqual(reader.children.names(), ['a']);
 });
 
 test('added directories are a span of their own', (t) => {
-  const reader: Replica = { tree: new ChildTree(), revisions: { keys: 5, dirs: 5 } };
+  const reader: Replica = { children: new ChildMap(), revisions: { keys: 5, dirs: 5 } };
   t.is(applyMarker(reader, marker(0, 3, [], { from: 4, to: 6, touched: [['d', true]] })), 'changed');
   t.deepEqual(reader.revisions, { keys: 5, dirs: 6 });
-  t.true(reader.tree.get('d')?.added);
+  t.true(reader.children.get('d')?.added);
   t.is(applyMarker(reader, marker(5, 7, [['d', key]], { from: 6, to: 6, touched: [] })), 'changed');
-  t.like(reader.tree.get('d'), { added: true, key: true });
+  t.like(reader.children.get('d'), { added: true, key: true });
   t.is(applyMarker(reader, marker(7, 8, [['d', gone]], { from: 6, to: 9, touched: [['d', false]] })), 'changed');
-  t.is(reader.tree.size, 0);
+  t.is(reader.children.size, 0);
 });
 
 test('behind in one span is behind', (t) => {
-  const reader: Replica = { tree: new ChildTree(), revisions: { keys: 5, dirs: 5 } };
+  const reader: Replica = { children: new ChildMap(), revisions: { keys: 5, dirs: 5 } };
   t.is(applyMarker(reader, marker(5, 6, [['a', key]], { from: 7, to: 8, touched: [] })), 'behind');
-  t.is(reader.tree.size, 0);
+  t.is(reader.children.size, 0);
 });
 
 test('markers survive the wire, with values of any bytes and names like __proto__', (t) => {
@@ -129,13 +130,13 @@ test('markers survive the wire, with values of any bytes and names like __proto_
   if (!received) return t.fail('not a marker');
   t.is(received.lock, 'lock');
   t.is(touchedCount(received), 10);
-  const reader: Replica = { tree: new ChildTree(), revisions: { keys: 1, dirs: 2 } };
-  for (const name of ['gone', 'removed']) reader.tree.put(name, undefined, makeChild({ key: true }));
-  reader.tree.put('removed', makeChild({ key: true }), makeChild({ added: true }));
+  const reader: Replica = { children: new ChildMap(), revisions: { keys: 1, dirs: 2 } };
+  for (const name of ['gone', 'removed']) reader.children.put(name, undefined, makeChild({ key: true }));
+  reader.children.put('removed', makeChild({ key: true }), makeChild({ added: true }));
   t.is(applyMarker(reader, received), 'changed');
-  t.deepEqual(reader.tree.keysArray(), ['__proto__', 'a', 'added', 'both', 'bytes', 'dir', 'empty', 'text']);
+  t.deepEqual(reader.children.names(), ['__proto__', 'a', 'added', 'both', 'bytes', 'dir', 'empty', 'text']);
   for (const [name, state] of states) {
-    const got = reader.tree.get(name);
+    const got = reader.children.get(name);
     t.deepEqual(got && { ...got, value: [...got.value] }, state && { ...state, value: [...state.value] }, name);
   }
 });

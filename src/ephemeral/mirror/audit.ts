@@ -105,7 +105,7 @@ export class MirrorAudit {
     // A marker beyond our reading shows that its writer is alive; to write none in a whole ttl is no way to be master.
     if (marker && marker.keys.to >= real.revision) return;
     const told = marker && (await this.#toldBy(marker, signal));
-    if (marker && (!told || sameKeys(told, real.directory.tree))) return;
+    if (marker && (!told || sameKeys(told, real.directory.children))) return;
     if (!marker && !(await this.#context.isStoreWritable())) return;
     await this.#depose(incumbent, signal);
     log('%s ends at %o, the directory changed by %d', mirror.marker, marker?.keys.to, real.revision);
@@ -119,7 +119,7 @@ export class MirrorAudit {
     const { connection, directory: keys, withValues } = this.#context;
     const revision = marker.keys.to;
     const replica = this.#context.replica();
-    if (replica?.revisions.keys === revision) return replica.tree;
+    if (replica?.revisions.keys === revision) return replica.children;
     try {
       const past = await readSnapshot(connection, [{ prefix: keys.children }], {
         keysOnly: !withValues,
@@ -131,10 +131,10 @@ export class MirrorAudit {
         dirs: 0,
       });
       directory.load('keys', past.targets[0] ?? []);
-      return directory.tree;
+      return directory.children;
     } catch (error) {
       if (!(error instanceof CompactedError)) throw error;
-      return replica && replica.revisions.keys > revision ? replica.tree : undefined;
+      return replica && replica.revisions.keys > revision ? replica.children : undefined;
     }
   }
 
@@ -167,9 +167,9 @@ export class MirrorAudit {
   }
 }
 
-/** Whether two trees agree about registrations; added directories lie elsewhere and may be ahead or behind. */
+/** Whether both agree about registrations; added directories lie elsewhere and may be ahead or behind. */
 function sameKeys(a: Children, b: Children): boolean {
-  const names = new Set([...a.keysArray(), ...b.keysArray()]);
+  const names = new Set([...a.names(), ...b.names()]);
   const registered = (child: Child | undefined) => makeChild({ ...child, added: false });
   for (const name of names) if (!sameChild(registered(a.get(name)), registered(b.get(name)))) return false;
   return true;

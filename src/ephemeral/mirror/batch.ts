@@ -129,8 +129,8 @@ export class MirrorBatch {
   }
 
   #news(): string {
-    const { revisions, tree } = this.#directory;
-    const states = (source: Source) => [...this.#touched[source]].map((name) => [name, tree.get(name)] as const);
+    const { revisions, children } = this.#directory;
+    const states = (source: Source) => [...this.#touched[source]].map((name) => [name, children.get(name)] as const);
     const span = (source: Source) => ({ from: this.#told[source], to: revisions[source] });
     return encodeMarker({
       lock: this.#lock,
@@ -139,7 +139,7 @@ export class MirrorBatch {
         ...span('dirs'),
         touched: touchedDirs(states('dirs').map(([name, child]) => [name, child?.added ?? false])),
       },
-      digest: this.#beginsAnew ? digestOf(tree) : undefined,
+      digest: this.#beginsAnew ? digestOf(children) : undefined,
     });
   }
 
@@ -166,7 +166,7 @@ export class MirrorBatch {
 
   /** At most two: what brings the shadow of one name in line. */
   #shadowOps(name: string): Op[] {
-    const child = this.#directory.tree.get(name);
+    const child = this.#directory.children.get(name);
     const ops: Op[] = [];
     const want = (suffix: string, wanted: boolean, value: Uint8Array | string, always: boolean) => {
       const key = this.#shadowPrefix + suffix;

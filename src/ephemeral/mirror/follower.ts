@@ -108,7 +108,7 @@ export class Follower {
       );
       if (signal.aborted) return;
       telemetry.count('list.invalidKeys', read.directory.takeUnnameable());
-      this.#replica = { tree: read.directory.tree, revisions: { keys: read.revision, dirs: read.revision } };
+      this.#replica = { children: read.directory.children, revisions: { keys: read.revision, dirs: read.revision } };
       this.#epoch = read.epoch;
       this.#see(read.marker);
       this.#watchFrom(read.revision + 1);

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { type Child, type Children, type ChildTree, makeChild, NO_VALUE, plainChild } from '../children.ts';
+import type { ChildMap } from '../child-map.ts';
+import { type Child, type Children, makeChild, NO_VALUE, plainChild } from '../children.ts';
 import type { Source } from '../directory.ts';
 
 /**
@@ -57,9 +58,9 @@ interface WireMarker {
   readonly digest?: string | undefined;
 }
 
-export function digestOf(tree: Children): string {
+export function digestOf(children: Children): string {
   const hash = createHash('sha256');
-  for (const [name, { key, below, added, created, value }] of tree.entries()) {
+  for (const [name, { key, below, added, created, value }] of children.entries()) {
     hash.update(`/${name}/${key}/${below}/${added}/${created}/${value.length}/`).update(value);
   }
   return hash.digest('base64url');
@@ -139,7 +140,7 @@ export function touchedCount({ keys, dirs }: Marker): number {
 
 /** A reader's copy of a directory, followed through markers. */
 export interface Replica {
-  readonly tree: ChildTree;
+  readonly children: ChildMap;
   readonly revisions: Record<Source, number>;
 }
 
@@ -147,52 +148,52 @@ export interface Replica {
 export type MarkerEffect = 'nothing new' | 'unchanged' | 'changed' | 'behind';
 
 export function applyMarker(replica: Replica, marker: Marker): MarkerEffect {
-  const { revisions, tree } = replica;
+  const { revisions, children } = replica;
   const { keys, dirs } = marker;
   const [newKeys, newDirs] = [keys.to > revisions.keys, dirs.to > revisions.dirs];
   if (!newKeys && !newDirs) return 'nothing new';
   if ((newKeys && keys.from > revisions.keys) || (newDirs && dirs.from > revisions.dirs)) {
-    if (marker.digest === undefined || marker.digest !== digestOf(tree)) return 'behind';
+    if (marker.digest === undefined || marker.digest !== digestOf(children)) return 'behind';
     revisions.keys = Math.max(revisions.keys, keys.to);
     revisions.dirs = Math.max(revisions.dirs, dirs.to);
     return 'unchanged';
   }
   let changed = false;
   if (newKeys) {
-    changed = applyKeys(tree, keys.touched);
+    changed = applyKeys(children, keys.touched);
     revisions.keys = keys.to;
   }
   if (newDirs) {
-    changed = applyDirs(tree, dirs.touched) || changed;
+    changed = applyDirs(children, dirs.touched) || changed;
     revisions.dirs = dirs.to;
   }
   return changed ? 'changed' : 'unchanged';
 }
 
-function applyKeys(tree: ChildTree, { plain, valued }: TouchedKeys): boolean {
+function applyKeys(children: ChildMap, { plain, valued }: TouchedKeys): boolean {
   let changed = false;
   for (let bits = 0; bits < plain.length; bits += 1) {
     for (const name of plain[bits] ?? []) {
-      const before = tree.get(name);
-      if (tree.put(name, before, plainChild(bits, before?.added ?? false))) changed = true;
+      const before = children.get(name);
+      if (children.put(name, before, plainChild(bits, before?.added ?? false))) changed = true;
     }
   }
   for (const [name, bits, created, text, encoding] of valued) {
-    const before = tree.get(name);
+    const before = children.get(name);
     const value = text === '' ? NO_VALUE : Buffer.from(text, encoding ?? 'utf8');
     const { key, below } = plainChild(bits, false) ?? { key: false, below: false };
     const after = makeChild({ key, below, added: before?.added ?? false, created, value });
-    if (tree.put(name, before, after)) changed = true;
+    if (children.put(name, before, after)) changed = true;
   }
   return changed;
 }
 
-function applyDirs(tree: ChildTree, touched: TouchedDirs): boolean {
+function applyDirs(children: ChildMap, touched: TouchedDirs): boolean {
   let changed = false;
   for (let added = 0; added < touched.length; added += 1) {
     for (const name of touched[added] ?? []) {
-      const before = tree.get(name);
-      if (tree.put(name, before, makeChild({ ...before, added: added === 1 }))) changed = true;
+      const before = children.get(name);
+      if (children.put(name, before, makeChild({ ...before, added: added === 1 }))) changed = true;
     }
   }
   return changed;

@@ -216,7 +216,7 @@ export class MirrorMaster {
     const before = this.#directory;
     if (!before || !this.#batch) return;
     this.#directory = directory;
-    this.#batch.replace(directory, new Set([...before.tree.keysArray(), ...directory.tree.keysArray()]));
+    this.#batch.replace(directory, new Set([...before.children.names(), ...directory.children.names()]));
     void this.#pump();
   }
 
@@ -258,7 +258,7 @@ export class MirrorMaster {
       signal: this.#stop.signal,
     });
     if (!this.#directory) return;
-    const { held, wrong } = compareShadow(shadow.targets[0] ?? [], mirror.marker, this.#directory.tree, withValues);
+    const { held, wrong } = compareShadow(shadow.targets[0] ?? [], mirror.marker, this.#directory.children, withValues);
     batch.shadowIs(held, wrong);
   }
 

@@ -61,7 +61,7 @@ export class MirroredReader implements Reader {
     const direct = this.#direct?.view;
     if (direct) return direct;
     const { replica, epoch } = this.#follower;
-    return replica && { tree: replica.tree, revisions: replica.revisions, epoch };
+    return replica && { children: replica.children, revisions: replica.revisions, epoch };
   }
 
   async close(): Promise<void> {
@@ -92,7 +92,7 @@ export class MirroredReader implements Reader {
     this.#direct = undefined;
     const { view } = direct;
     void direct.close();
-    this.#follower.attach(view && { tree: view.tree, revisions: { ...view.revisions } }, view?.epoch);
+    this.#follower.attach(view && { children: view.children, revisions: { ...view.revisions } }, view?.epoch);
   }
 
   /** Spread out: every watcher of the directory does so at the same time. */

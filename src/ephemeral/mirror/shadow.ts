@@ -5,7 +5,7 @@ import type { Children } from '../children.ts';
 export function compareShadow(
   kvs: readonly KeyValue[],
   prefix: string,
-  tree: Children,
+  children: Children,
   withValues: boolean,
 ): { held: Set<string>; wrong: Set<string> } {
   const held = new Set<string>();
@@ -16,12 +16,12 @@ export function compareShadow(
     held.add(suffix);
     const isDirectory = suffix.endsWith('/');
     const name = isDirectory ? suffix.slice(0, -1) : suffix;
-    const child = tree.get(name);
+    const child = children.get(name);
     const stands = isDirectory ? child?.below || child?.added : child?.key;
     if (!stands || (withValues && !isDirectory && Buffer.compare(kv.value, child?.value ?? kv.value) !== 0))
       wrong.add(name);
   }
-  for (const [name, child] of tree.entries()) {
+  for (const [name, child] of children.entries()) {
     if (child.key && !held.has(name)) wrong.add(name);
     if ((child.below || child.added) && !held.has(`${name}/`)) wrong.add(name);
   }
