@@ -1,8 +1,9 @@
+import { queryObjects } from 'node:v8';
 import test from 'ava';
 import fc from 'fast-check';
 import { of } from 'rxjs';
 import { changes } from '../../src/ephemeral/changes.ts';
-import { ChildMap } from '../../src/ephemeral/child-map.ts';
+import { ChildMap, ChildrenAt } from '../../src/ephemeral/child-map.ts';
 import { makeChild } from '../../src/ephemeral/children.ts';
 import { makeListing } from '../../src/ephemeral/listing.ts';
 import type { Listing, ListingChange } from '../../src/index.ts';
@@ -104,4 +105,17 @@ test('changes() says the same of listings that follow each other, of those with 
       t.deepEqual(told(listings), told(listings.map(copied)));
     }),
   );
+});
+
+test("a listing that is kept keeps no more than a directory's worth of what came after it (S2)", (t) => {
+  const children = new ChildMap();
+  const kept = children.now();
+  for (let i = 0; i < 10_000; i += 1) {
+    const name = `n${i % 7}`;
+    children.put(name, children.get(name), i % 2 === 0 ? makeChild({ key: true }) : undefined);
+    children.now();
+  }
+  const reachable = queryObjects(ChildrenAt, { format: 'count' });
+  t.true(reachable < 100, `${reachable} moments are still reachable`);
+  t.is(kept.size, 0);
 });
