@@ -2,10 +2,12 @@ import { changes, EtcdEphemeral, type Registration } from '../../src/index.ts';
 import { DIRECTORY, type Goal, type Member, type MemberOptions, NameSet, VALUE } from './member.ts';
 
 export class Counts {
-  readonly #sums = new Map<string, number>();
+  readonly #sums = new Map<string, { sum: number }>();
 
   bumpSum(name: string, n: number): void {
-    this.#sums.set(name, (this.#sums.get(name) ?? 0) + n);
+    const counter = this.#sums.get(name);
+    if (counter) counter.sum += n;
+    else this.#sums.set(name, { sum: n });
   }
 
   bumpTime(): { end(): void } {
@@ -13,7 +15,7 @@ export class Counts {
   }
 
   sum(name: string): number {
-    return this.#sums.get(`ephemeral.etcd.${name}`) ?? 0;
+    return this.#sums.get(`ephemeral.etcd.${name}`)?.sum ?? 0;
   }
 }
 

@@ -12,7 +12,7 @@ type Was = ReadonlyMap<string, Child | undefined>;
 const NOTHING: Was = new Map();
 
 /** After so many notes, or as many as there are children, a moment gets a map of its own: what is kept holds on to no more than that. */
-const LEAST_NOTES = 64;
+const LEAST_NOTES = 1_000;
 
 /** Children as they were at one moment. */
 export class ChildrenAt implements Children {

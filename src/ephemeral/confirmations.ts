@@ -10,13 +10,13 @@ interface Waiter {
 export class Confirmations {
   readonly #waiters = new Set<Waiter>();
   #confirmed = 0;
-  /** Why it is over, for whoever asks after its end. */
-  #ending: EphemeralError | undefined;
+  /** Why it is over, for whoever asks after its end. Made when asked for: an error, with its stack, is dear, and most have no waiter. */
+  #ending: (() => EphemeralError) | undefined;
 
   when(version: number): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#confirmed >= version) resolve();
-      else if (this.#ending) reject(this.#ending);
+      else if (this.#ending) reject(this.#ending());
       else this.#waiters.add({ version, resolve, reject });
     });
   }
@@ -33,20 +33,23 @@ export class Confirmations {
 
   /** The store will not have this version. */
   refuse(version: number, error: EphemeralError): void {
-    this.#reject(error, (waiter) => waiter.version === version);
+    this.#reject(
+      () => error,
+      (waiter) => waiter.version === version,
+    );
   }
 
   /** Nobody is to wait from here on, nor those who come later. */
-  end(error: EphemeralError): void {
+  end(error: () => EphemeralError): void {
     this.#ending ??= error;
     this.#reject(error, () => true);
   }
 
-  #reject(error: EphemeralError, isMeant: (waiter: Waiter) => boolean): void {
+  #reject(error: () => EphemeralError, isMeant: (waiter: Waiter) => boolean): void {
     for (const waiter of [...this.#waiters]) {
       if (!isMeant(waiter)) continue;
       this.#waiters.delete(waiter);
-      waiter.reject(error);
+      waiter.reject(error());
     }
   }
 }

@@ -143,7 +143,7 @@ export class OwnedKey implements Registration {
       this.#otherOwner.stop();
       this.#beat?.clear();
       this.#enter('removed', undefined);
-      this.#confirmations.end(new ClosedError(`${this.path} was removed before the store had its value`));
+      this.#confirmations.end(() => new ClosedError(`${this.path} was removed before the store had its value`));
       this.#kick();
     }
     const { session } = this.#context;
@@ -167,7 +167,7 @@ export class OwnedKey implements Registration {
   abandon(): void {
     this.#isRemoving = true;
     this.#otherOwner.stop();
-    this.#confirmations.end(new ClosedError('the client was closed'));
+    this.#confirmations.end(() => new ClosedError('the client was closed'));
     this.#fallSilent();
   }
 
@@ -245,7 +245,7 @@ export class OwnedKey implements Registration {
   /** The first registration cannot be had: whoever waits for it is told, and nothing is left behind. */
   #giveUp(error: EphemeralError): void {
     this.#isAwaited = false;
-    this.#confirmations.end(error);
+    this.#confirmations.end(() => error);
     void this.remove();
   }
 
@@ -413,7 +413,8 @@ export class OwnedKey implements Registration {
 
   #end(): void {
     if (this.#gone.signal.aborted) return;
-    this.#gone.abort();
+    // A reason of one's own spares the error, with its stack, that would be made in its place.
+    this.#gone.abort('gone');
     this.#fallSilent();
     this.#context.onGone(this);
   }

@@ -116,6 +116,6 @@ test("a listing that is kept keeps no more than a directory's worth of what came
     children.now();
   }
   const reachable = queryObjects(ChildrenAt, { format: 'count' });
-  t.true(reachable < 100, `${reachable} moments are still reachable`);
+  t.true(reachable < 1_100, `${reachable} moments are still reachable`);
   t.is(kept.size, 0);
 });
