@@ -203,6 +203,53 @@ test('a master that stood still while another took over writes nothing any more 
   }
 });
 
+test('a master whose lock goes while its write is under way does not write (M1)', async (t) => {
+  const scene = new MemoryScene();
+  const [, ...others] = await watchers(scene, 3);
+  const verdict = tally(scene);
+  const [lock] = [...scene.keys(LOCKS)].sort((a, b) => a.createRevision - b.createRevision);
+  if (!lock) return t.fail('nobody is master');
+  scene.put('/d/a');
+  scene.remove(lock.key);
+  await scene.advance(TTL + 1);
+  verdict();
+  for (const { seen } of others) t.is(seen.names, 'a');
+});
+
+test("a master's own write that was held up does not undo its later ones (M1)", async (t) => {
+  const scene = new MemoryScene({ delayMs: (kind) => (kind === 'request' ? 5 : 1) });
+  const all: Watcher[] = [];
+  for (let i = 0; i < 2; i += 1) {
+    void watcher(scene, {}, { ttl: 30 }).then((it) => all.push(it));
+    await scene.advance(1);
+  }
+  const [master] = all;
+  if (!master) return t.fail('nobody is master');
+  const told: number[] = [];
+  onMarker(scene, (_lock, _first, { events }) => {
+    const marker = events.find(({ kv }) => kv.key === MARKER)?.kv.value ?? [];
+    told.push((JSON.parse(Buffer.from(marker).toString()) as { to: number }).to);
+  });
+  scene.put('/d/a');
+  // The event has come, and the write is on its way.
+  await scene.advance(0.003);
+  scene.server.freeze(master.store);
+  await scene.advance(20);
+  for (const name of ['b', 'c', 'd']) {
+    scene.put(`/d/${name}`);
+    await scene.advance(1);
+  }
+  scene.server.thaw(master.store);
+  await scene.advance(5);
+  t.true(told.length >= 2, 'it went on over another connection');
+  t.deepEqual(
+    told,
+    [...told].sort((a, b) => a - b),
+    'markers only go on',
+  );
+  for (const { seen } of all) t.is(seen.names, 'a b c d');
+});
+
 test('one transaction of a mirror is under way at a time (M2)', async (t) => {
   const scene = new MemoryScene({ delayMs: (kind) => (kind === 'event' ? 1 : 20) });
   const connecting = watcher(scene);
