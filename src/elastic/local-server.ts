@@ -5,7 +5,7 @@ import { Listeners } from '../core/listeners.ts';
 import { debugLog, messageOf } from '../core/log.ts';
 import type { ClusterAdmin, EndpointStatus } from '../etcd/cluster-admin.ts';
 import type { DataFolder } from './data-folder.ts';
-import { EtcdProcessError } from './errors.ts';
+import { ClusterStateError, EtcdProcessError } from './errors.ts';
 import { type Beginning, etcdArguments } from './etcd-arguments.ts';
 import type { EtcdBinary } from './etcd-binary.ts';
 import { type EtcdExit, type EtcdIdentity, EtcdProcess } from './etcd-process.ts';
@@ -56,18 +56,25 @@ export class LocalServer {
     return this.isRunning ? this.#process?.identity.pid : undefined;
   }
 
+  /** How the last one ended; `undefined` while it runs, or when there was none. */
+  get exit(): EtcdExit | undefined {
+    return this.#process?.exit;
+  }
+
   tail(): string {
     return this.#process?.tail() ?? '';
   }
 
   /** Starts it; without a beginning, as the member whose log lies in the folder. */
   async start(beginning?: Beginning): Promise<void> {
+    // Told nothing, etcd would found a cluster of its own.
+    if (!beginning && !this.#folder.hasLog) throw new ClusterStateError(`${this.#folder.etcd} holds no member’s data`);
     await this.#admin.forget(this.url);
-    const args = this.#arguments(beginning);
-    const started = await EtcdProcess.spawn(this.#binary.path, args, this.#logFile);
-    const record: PidRecord = { ...started.identity, args: this.#arguments(undefined) };
-    writeFileSync(this.#pidFile, JSON.stringify(record), { mode: 0o600 });
-    this.#watch(started);
+    const note = (identity: EtcdIdentity) => {
+      const record: PidRecord = { ...identity, args: this.#arguments(undefined) };
+      writeFileSync(this.#pidFile, JSON.stringify(record), { mode: 0o600 });
+    };
+    this.#watch(await EtcdProcess.spawn(this.#binary.path, this.#arguments(beginning), this.#logFile, note));
   }
 
   /** Takes over the etcd that a killed agent left behind, if there is one. Another one on the folder could only wait for it. */

@@ -58,6 +58,8 @@ export class MemberKeeper {
     const { coordination, server } = context;
     this.#off = [coordination.changed.add(() => this.poke()), server.ended.add((exit) => void this.#onEnded(exit))];
     this.#timer = setInterval(() => this.poke(), TICK_MS);
+    // It may have ended while nobody listened yet.
+    if (this.holds !== undefined && server.exit) void this.#onEnded(server.exit);
   }
 
   get role(): 'client' | 'learner' | 'voter' {
@@ -149,6 +151,8 @@ export class MemberKeeper {
     const status = await server.status();
     if (!status || status.leader === '0') return;
     this.#enter(status.isLearner ? 'learner' : 'voter');
+    // It has a log of its own now, and starts from nothing else any more.
+    this.#context.state.update({ initialCluster: undefined });
     await this.#recover();
     if (status.isLearner || isLeaving || !(await server.hasQuorum())) return this.unpublish();
     book.prefer(server.url);
@@ -166,8 +170,24 @@ export class MemberKeeper {
       await new Promise((resolve) => setTimeout(resolve, waitMs));
       if (this.#isClosed) return;
       if (await this.#wasRemoved()) return this.#putAway();
+      if (this.#hasLostItsData) return this.#declareLoss();
       if (await this.#restart(exit)) return;
     }
+  }
+
+  /** It has run, and nothing of that is left: under its old id in an empty folder it would know nothing of what it has voted for. */
+  get #hasLostItsData(): boolean {
+    const { folder, state } = this.#context;
+    return !folder.hasLog && state.current?.initialCluster === undefined;
+  }
+
+  /** Invariant C9: says that it holds nothing. The controller lets the old member go, and this host joins under a new id. */
+  async #declareLoss(): Promise<void> {
+    const { config } = this.#context;
+    config.logger.error(
+      `the data of member ${this.holds} is gone from ${config.dataDir}: it joins anew once it was removed`,
+    );
+    await this.#forsake();
   }
 
   async #restart(exit: EtcdExit): Promise<boolean> {
@@ -175,11 +195,11 @@ export class MemberKeeper {
     this.#failures += 1;
     if (this.#failures >= GIVEN_UP_AFTER)
       await this.#admit(`its etcd ends again and again (${exit.text}): ${server.tail()}`);
+    // Once there is a log it starts from that, or not at all.
+    if (folder.hasLog) state.update({ initialCluster: undefined });
     const initialCluster = state.current?.initialCluster;
     try {
-      await server.start(
-        folder.hasLog || initialCluster === undefined ? undefined : { initialCluster, state: 'existing' },
-      );
+      await server.start(initialCluster === undefined ? undefined : { initialCluster, state: 'existing' });
       return true;
     } catch (error) {
       log('%s', messageOf(error));
@@ -194,12 +214,18 @@ export class MemberKeeper {
   }
 
   async #putAway(): Promise<void> {
-    const { folder, state, config } = this.#context;
+    const { folder, config } = this.#context;
     const memberId = this.holds;
     if (memberId === undefined) return;
     config.logger.info(`member ${memberId} was removed: its data is kept as removed-${memberId}`);
-    this.#former.add(memberId);
     folder.archive(memberId);
+    await this.#forsake();
+  }
+
+  /** From here on it is no member, and no order that is older makes it one again. */
+  async #forsake(): Promise<void> {
+    const { state } = this.#context;
+    if (this.holds !== undefined) this.#former.add(this.holds);
     state.update({ memberId: undefined, initialCluster: undefined });
     this.#failures = 0;
     this.#problem = undefined;

@@ -1,7 +1,7 @@
 /** Hosts of an elastic cluster for tests: each an `ephemeral elastic run` of its own, killed and brought back as machines are. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ElasticRemote } from '../../src/elastic/remote.ts';
@@ -19,6 +19,22 @@ export interface HostOptions {
   readonly flags?: readonly string[];
   /** Default: all other hosts there are. */
   readonly seeds?: readonly string[];
+}
+
+/** What the kernel tells of a process after its name: its state, its parent. */
+function statOf(pid: number): readonly string[] {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  } catch {
+    return [];
+  }
+}
+
+/** Whether it is there, and no zombie that only waits for its exit code to be asked for. */
+function runs(pid: number): boolean {
+  const [state] = statOf(pid);
+  return state !== undefined && state !== 'Z';
 }
 
 const clusters = new Set<TestElastic>();
@@ -50,9 +66,13 @@ export class TestHost {
 
   /** Of its etcd; undefined when there is none. */
   get etcdPid(): number | undefined {
+    const pid = this.#notedPid();
+    return pid !== undefined && runs(pid) ? pid : undefined;
+  }
+
+  #notedPid(): number | undefined {
     try {
-      const { pid } = JSON.parse(readFileSync(join(this.stateDir, 'etcd.pid.json'), 'utf8')) as { pid: number };
-      return readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('etcd') ? pid : undefined;
+      return (JSON.parse(readFileSync(join(this.stateDir, 'etcd.pid.json'), 'utf8')) as { pid: number }).pid;
     } catch {
       return undefined;
     }
@@ -107,17 +127,29 @@ export class TestHost {
     await this.ended();
   }
 
-  /** As when the machine loses its power. */
+  /** As when the machine loses its power: nothing of it is left when this resolves. */
   async crash(): Promise<void> {
-    this.signal('SIGSTOP');
-    this.killNow();
+    const pids = this.killNow();
     await this.ended();
+    await until(() => !pids.some(runs), `nothing of ${this.name} to run`);
   }
 
-  killNow(): void {
-    const pid = this.etcdPid;
-    if (pid !== undefined) process.kill(pid, 'SIGKILL');
-    this.#agent?.kill('SIGKILL');
+  /** The agent is stopped first, so that it starts nothing meanwhile. Returns what was killed beside it. */
+  killNow(): readonly number[] {
+    this.signal('SIGSTOP');
+    const noted = this.etcdPid;
+    const pids = [...new Set([...(noted === undefined ? [] : [noted]), ...this.#children()])];
+    for (const pid of pids) process.kill(pid, 'SIGKILL');
+    this.signal('SIGKILL');
+    return pids;
+  }
+
+  /** What its agent has started, noted or not. */
+  #children(): readonly number[] {
+    const { pid } = this.#agent ?? {};
+    if (!this.isRunning) return [];
+    const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+    return all.map(Number).filter((one) => statOf(one)[1] === String(pid));
   }
 
   /** As when its disk was exchanged, the state's too or not. */
@@ -151,6 +183,17 @@ export class TestElastic {
     const others = this.hosts.filter((other) => other !== host).map((other) => other.clientUrl);
     const isFirst = host === this.hosts[0];
     host.start({ flags: ['--dead-after', '3', ...flags], seeds: seeds ?? (isFirst ? [] : others) });
+  }
+
+  /** An etcd that tells its version and then does nothing, as on a disk that hangs. */
+  etcdThatHangs(): { readonly path: string; reached(): boolean } {
+    const path = join(this.#folder, 'hanging-etcd');
+    const mark = `${path}.reached`;
+    const real = process.env.ETCD_BIN ?? 'etcd';
+    writeFileSync(path, `#!/bin/sh\n[ "$1" = --version ] && exec ${real} --version\n: > ${mark}\nexec sleep 1000\n`, {
+      mode: 0o755,
+    });
+    return { path, reached: () => existsSync(mark) };
   }
 
   /** The cluster seen through any host that answers. */
