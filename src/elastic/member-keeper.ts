@@ -56,10 +56,10 @@ export class MemberKeeper {
   constructor(context: KeeperContext) {
     this.#context = context;
     const { coordination, server } = context;
-    this.#off = [coordination.changed.add(() => this.poke()), server.ended.add((exit) => void this.#onEnded(exit))];
+    this.#off = [coordination.changed.add(() => this.poke()), server.ended.add((exit) => this.#onEnded(exit))];
     this.#timer = setInterval(() => this.poke(), TICK_MS);
     // It may have ended while nobody listened yet.
-    if (this.holds !== undefined && server.exit) void this.#onEnded(server.exit);
+    if (this.holds !== undefined && server.exit) this.#onEnded(server.exit);
   }
 
   get role(): 'client' | 'learner' | 'voter' {
@@ -129,7 +129,8 @@ export class MemberKeeper {
     }
     const nominee = { host: config.hostname, incarnation, memberId };
     if (isAskedToPromote(change, nominee)) await promoteSelf(this.#nomineePort(), nominee);
-    if (server.isRunning) await this.#publish(keys.leaving.includes(config.hostname));
+    const isToGo = change?.kind === 'remove' && change.phase === 'open' && change.memberId === memberId;
+    if (server.isRunning) await this.#publish(isToGo || keys.leaving.includes(config.hostname));
   }
 
   /** The order may be old: it counts only while this host's own lease lives, and for this very start of the agent. */
@@ -147,23 +148,28 @@ export class MemberKeeper {
   /** A member is listed for clients once it has answered a linearizable read itself, and while it is meant to stay. */
   async #publish(isLeaving: boolean): Promise<void> {
     const { server, coordination, config, book } = this.#context;
-    if (this.#endpoint && !isLeaving) return;
+    if (isLeaving) return this.unpublish();
+    if (this.#endpoint) return;
     const status = await server.status();
     if (!status || status.leader === '0') return;
     this.#enter(status.isLearner ? 'learner' : 'voter');
     // It has a log of its own now, and starts from nothing else any more.
     this.#context.state.update({ initialCluster: undefined });
     await this.#recover();
-    if (status.isLearner || isLeaving || !(await server.hasQuorum())) return this.unpublish();
+    if (status.isLearner || !(await server.hasQuorum())) return this.unpublish();
     book.prefer(server.url);
     const urls = config.advertiseClientUrls.join();
     this.#endpoint = await coordination.own.addKey(KEYS.endpoints + config.hostname, urls, { wait: false });
   }
 
-  async #onEnded(exit: EtcdExit): Promise<void> {
-    const { config } = this.#context;
-    config.logger.warn(`etcd ended: ${exit.text}`);
+  #onEnded(exit: EtcdExit): void {
+    this.#context.config.logger.warn(`etcd ended: ${exit.text}`);
     this.#enter('client');
+    // What it tells the cluster meanwhile fails when the host is stopped, which is nobody's fault.
+    this.#bringBack(exit).catch((error: unknown) => log('%s', messageOf(error)));
+  }
+
+  async #bringBack(exit: EtcdExit): Promise<void> {
     await this.unpublish().catch((error: unknown) => log('%s', messageOf(error)));
     for (let attempt = 0; !this.#isClosed && !this.#context.server.isRunning; attempt++) {
       const waitMs = RESTART_MS[Math.min(attempt + this.#failures, RESTART_MS.length - 1)] ?? 0;

@@ -95,6 +95,8 @@ export interface Observed {
   readonly nominations: readonly Nomination[];
   /** Hosts that were told to leave for good. */
   readonly leaving: readonly string[];
+  /** Hosts that clients are told of. */
+  readonly listed: readonly string[];
   readonly idealSize: number;
   readonly change?: Change | undefined;
   /** The store's revision of that record; 0 when there is none. */

@@ -69,6 +69,7 @@ export class Observer {
       volunteers: keys.volunteers,
       nominations: keys.nominations,
       leaving: keys.leaving,
+      listed: [...keys.endpoints.keys()],
       idealSize: this.#size(keys),
       change: keys.change,
       changeRevision: keys.changeRevision,

@@ -35,6 +35,15 @@ export function parseEndpoint(host: string, secureByDefault: boolean): Endpoint 
   return { url: `${secure ? 'https' : 'http'}://${url.hostname}:${url.port || DEFAULT_PORT}`, secure };
 }
 
+/** Whether both name the same host and port; text that names none is the same as nothing. */
+export function sameEndpoint(a: string, b: string): boolean {
+  try {
+    return parseEndpoint(a, false).url === parseEndpoint(b, false).url;
+  } catch {
+    return false;
+  }
+}
+
 /** All hosts, each once, in their order. Refuses http beside https, and http where there are TLS credentials. */
 export function parseEndpoints(hosts: string | readonly string[], hasCredentials: boolean): Endpoint[] {
   const list = typeof hosts === 'string' ? [hosts] : hosts;

@@ -3,7 +3,7 @@ import { EtcdEphemeral } from '../../src/index.ts';
 import { CHANGE_PATIENCE_MS, TestElastic } from '../support/elastic.ts';
 import { until } from '../support/wait.ts';
 
-test('a client that follows goes on when all three members that it was given have been replaced', async (t) => {
+test.serial('a client that follows goes on when all three members that it was given have been replaced', async (t) => {
   const cluster = new TestElastic();
   t.teardown(() => cluster.destroy());
   await (await cluster.add()).ready();
@@ -40,4 +40,36 @@ test('a client that follows goes on when all three members that it was given hav
   t.is(await client.get('/services/one'), 'v');
   // Nothing of what it was given is left to have answered.
   t.true(originals.every((host) => !host.isRunning && host.etcdPid === undefined));
+});
+
+test.serial('a client that follows has left a member before that is removed, and its calls go on', async (t) => {
+  const cluster = new TestElastic();
+  t.teardown(() => cluster.destroy());
+  const flags = ['--min-voters', '1'];
+  await (await cluster.add({ flags })).ready();
+  const h2 = await cluster.add({ flags });
+  await cluster.add({ flags });
+  await cluster.settled(3);
+  const heard: string[] = [];
+  const logger = {
+    info: (text: string) => heard.push(text),
+    warn: (text: string) => heard.push(text),
+    error: () => {},
+  };
+  const client = await EtcdEphemeral.connect({ hosts: h2.clientUrl, follow: '/_elastic', ttl: 5, logger });
+  t.teardown(() => client.close());
+  const registration = await client.addKey('/services/one', '0');
+  const states: string[] = [];
+  registration.state$.subscribe((state) => states.push(state));
+  h2.signal('SIGINT');
+  const ended = h2.ended();
+  let isOver = false;
+  void ended.then(() => {
+    isOver = true;
+  });
+  for (let count = 1; !isOver; count++) await registration.update(String(count));
+  t.is(await ended, 130);
+  t.regex(heard.join('\n'), new RegExp(`lists ${h2.clientUrl} no more`));
+  t.notRegex(heard.join('\n'), /refused|dropped|unanswered|answer/);
+  t.false(states.includes('lost'));
 });

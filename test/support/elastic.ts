@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ElasticRemote } from '../../src/elastic/remote.ts';
 import type { ClusterStatus } from '../../src/elastic/status.ts';
@@ -13,6 +14,8 @@ import { until } from './wait.ts';
 const COMMAND = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** A change takes etcd 5 s a voter; several may follow one another. */
 export const CHANGE_PATIENCE_MS = 60_000;
+
+const LOOK_MS = 200;
 
 export interface HostOptions {
   /** Flags beside those that every test host gets. */
@@ -210,8 +213,10 @@ export class TestElastic {
       async () => {
         const status = await remote.status();
         const count = status.rows.filter(({ role }) => role === 'voter').length;
-        if (!status.healthy || !status.converged || count !== voters) throw new Error(JSON.stringify(status));
-        return status;
+        if (status.healthy && status.converged && count === voters) return status;
+        // A look is a dozen calls: one after the other without a pause would be a load of its own.
+        await sleep(LOOK_MS);
+        throw new Error(JSON.stringify(status));
       },
       `${voters} voters ${what}`,
       CHANGE_PATIENCE_MS,

@@ -22,6 +22,7 @@ const LOG_LENGTH = 1_000;
 export class Story {
   readonly #hosts = new Map<string, Host>();
   readonly #nominations = new Map<string, Nomination>();
+  readonly #listed = new Set<string>();
   #members: Member[] = [];
   #policy = { chooser: dynamicSize, minVoters: 3, deadAfterMs: 30_000 };
   #ideal = 5;
@@ -74,6 +75,8 @@ export class Story {
     wiped: (names) => this.#set(names, { agent: true, silent: true, holds: undefined }),
     unproven: (names) => this.#set(names, { proven: false }),
     proven: (names) => this.#set(names, { proven: true }),
+    listed: (names) => this.#each(names, (name) => this.#listed.add(name)),
+    unlisted: (names) => this.#each(names, (name) => this.#listed.delete(name)),
     leaves: (names) => this.#set(names, { leaving: true }),
     version: ([name = '', version = '']) => this.#set([name], { version }),
     lag: ([name = '', lag]) => this.#set([name], { lag: Number(lag) }),
@@ -164,6 +167,7 @@ export class Story {
       volunteers: hosts.flatMap((host, index) => (host.agent ? [volunteerOf(host, index)] : [])),
       nominations: [...this.#nominations.values()],
       leaving: hosts.filter((host) => host.leaving).map((host) => host.name),
+      listed: [...this.#listed],
       idealSize: this.#ideal,
       change: this.#change,
       changeRevision: this.#revision,
