@@ -48,6 +48,7 @@ export class EtcdProcess {
   }
 
   /**
+   * @param folder the one to run in; default: this agent's
    * @param note is told at once, before this agent can be killed: an etcd that nobody has noted can be neither adopted nor stopped
    * @throws EtcdProcessError when it cannot even be started
    */
@@ -55,13 +56,19 @@ export class EtcdProcess {
     path: string,
     args: readonly string[],
     logFile: string,
+    folder: string | undefined,
     note: (identity: EtcdIdentity) => void,
   ): Promise<EtcdProcess> {
     keepFormerLog(logFile);
     const file = openSync(logFile, 'a', 0o600);
     try {
       log('%s %s', path, args.join(' '));
-      const child = spawn(path, args, { detached: true, stdio: ['ignore', file, file], env: etcdEnvironment() });
+      const child = spawn(path, args, {
+        detached: true,
+        cwd: folder,
+        stdio: ['ignore', file, file],
+        env: etcdEnvironment(),
+      });
       const exited = exitOf(child);
       const { pid = 0 } = child;
       const identity = { pid, started: startOf(pid) };

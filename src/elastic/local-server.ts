@@ -10,7 +10,7 @@ import { type Beginning, etcdArguments } from './etcd-arguments.ts';
 import type { EtcdBinary } from './etcd-binary.ts';
 import { type EtcdExit, type EtcdIdentity, EtcdProcess } from './etcd-process.ts';
 import type { ElasticConfig } from './options.ts';
-import { isLoopback } from './urls.ts';
+import { asEtcdTakesIt, isLoopback } from './urls.ts';
 
 const log = debugLog('server');
 
@@ -74,7 +74,10 @@ export class LocalServer {
       const record: PidRecord = { ...identity, args: this.#arguments(undefined) };
       writeFileSync(this.#pidFile, JSON.stringify(record), { mode: 0o600 });
     };
-    this.#watch(await EtcdProcess.spawn(this.#binary.path, this.#arguments(beginning), this.#logFile, note));
+    // Sockets are made in the folder that etcd runs in.
+    const folder = this.#config.noNetwork ? this.#folder.path : undefined;
+    const args = this.#arguments(beginning);
+    this.#watch(await EtcdProcess.spawn(this.#binary.path, args, this.#logFile, folder, note));
   }
 
   /** Takes over the etcd that a killed agent left behind, if there is one. Another one on the folder could only wait for it. */
@@ -156,7 +159,12 @@ export class LocalServer {
 
   #arguments(beginning: Beginning | undefined): string[] {
     const { hostname, clientUrls, advertiseClientUrls, serverUrls, advertiseServerUrls, tls, tuning } = this.#config;
-    const urls = { clientUrls, advertiseClientUrls, serverUrls, advertiseServerUrls };
+    const urls = {
+      clientUrls: clientUrls.map(asEtcdTakesIt),
+      advertiseClientUrls: advertiseClientUrls.map(asEtcdTakesIt),
+      serverUrls,
+      advertiseServerUrls,
+    };
     return etcdArguments({ name: hostname, dataDir: this.#folder.etcd, ...urls, tls, tuning }, beginning);
   }
 
