@@ -34,6 +34,8 @@ export interface StartParts {
 
 /** How a host comes to its cluster: as the member it was, as the founder, or as a client who knows where to ask. */
 export class HostStart {
+  /** It came back as a member, and nobody with a quorum was there to be asked. */
+  afterOutage = false;
   readonly #parts: StartParts;
 
   constructor(parts: StartParts) {
@@ -93,6 +95,7 @@ export class HostStart {
     const pinned = this.#parts.state.current;
     if (pinned?.memberId === undefined) return false;
     const answer = await askMembers(this.#parts.admin, this.#parts.book.all(), pinned.clusterId);
+    this.afterOutage = !answer;
     if (!answer) return false;
     const member = answer.members.find((one) => one.id === pinned.memberId);
     const urls = this.#parts.config.advertiseServerUrls;

@@ -5,6 +5,7 @@ import type { Coordination } from './coordination.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { EndpointBook } from './endpoint-book.ts';
 import type { EtcdExit } from './etcd-process.ts';
+import { OUTAGE_MS } from './limits.ts';
 import type { LocalServer } from './local-server.ts';
 import { askMembership } from './membership.ts';
 import type { Nomination } from './model.ts';
@@ -34,6 +35,7 @@ export interface KeeperContext {
   readonly book: EndpointBook;
   readonly incarnation: string;
   readonly etcdVersion: string;
+  readonly afterOutage: boolean;
   readonly onChange: () => void;
 }
 
@@ -42,6 +44,7 @@ export class MemberKeeper {
   readonly #context: KeeperContext;
   readonly #off: readonly (() => void)[];
   readonly #timer: NodeJS.Timeout;
+  #outage: NodeJS.Timeout | undefined;
   #volunteer: Registration | undefined;
   #endpoint: Registration | undefined;
   #role: 'client' | 'learner' | 'voter' = 'client';
@@ -73,7 +76,8 @@ export class MemberKeeper {
 
   /** Offers this host. Resolves when it is registered. */
   async volunteer(): Promise<void> {
-    const { coordination, config } = this.#context;
+    const { coordination, config, afterOutage } = this.#context;
+    if (afterOutage) this.#outage = setTimeout(() => this.#forgetOutage(), OUTAGE_MS);
     this.#volunteer = await coordination.own.addKey(KEYS.volunteer + config.hostname, this.#value());
     this.poke();
   }
@@ -96,6 +100,8 @@ export class MemberKeeper {
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#timer);
+    clearTimeout(this.#outage);
+    this.#outage = undefined;
     for (const off of this.#off) off();
   }
 
@@ -241,6 +247,11 @@ export class MemberKeeper {
     await this.unpublish();
   }
 
+  #forgetOutage(): void {
+    this.#outage = undefined;
+    this.#volunteer?.update(this.#value()).catch((error: unknown) => log('%s', messageOf(error)));
+  }
+
   async #admit(problem: string): Promise<void> {
     if (this.#problem !== undefined) return;
     this.#problem = problem;
@@ -272,6 +283,7 @@ export class MemberKeeper {
       problem: this.#problem,
       etcdVersion,
       holds: this.holds,
+      afterOutage: this.#outage !== undefined,
     };
     return JSON.stringify(value);
   }

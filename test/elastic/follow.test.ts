@@ -1,5 +1,7 @@
 import test from 'ava';
+import { ElasticCluster } from '../../src/elastic.ts';
 import { EtcdEphemeral } from '../../src/index.ts';
+import { temporaryFolder } from '../support/children.ts';
 import { CHANGE_PATIENCE_MS, TestElastic } from '../support/elastic.ts';
 import { until } from '../support/wait.ts';
 
@@ -17,6 +19,14 @@ test.serial('a client that follows goes on when all three members that it was gi
     ttl: 5,
   });
   t.teardown(() => client.close());
+  const inside = new ElasticCluster({
+    hostname: 'c1',
+    noServer: true,
+    seeds: originals.map((host) => host.clientUrl),
+    dataDir: temporaryFolder('client-'),
+  });
+  t.teardown(() => inside.stop());
+  await inside.start();
   await client.addDir('/services', { exclusive: false });
   const registration = await client.addKey('/services/one', 'v');
   const listed = new Set<string>();
@@ -38,6 +48,9 @@ test.serial('a client that follows goes on when all three members that it was gi
   await client.addKey('/services/two', 'v');
   await until(() => listed.has('two') && listed.has('one'), 'the list to show what came since');
   t.is(await client.get('/services/one'), 'v');
+  t.is(await inside.ephemeral.get('/services/two'), 'v');
+  await inside.ephemeral.addKey('/services/three', 'v');
+  await until(() => listed.has('three'), 'the list to show what the cluster’s own client added');
   // Nothing of what it was given is left to have answered.
   t.true(originals.every((host) => !host.isRunning && host.etcdPid === undefined));
 });

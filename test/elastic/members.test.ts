@@ -104,34 +104,6 @@ test.serial('when its agent is killed, its etcd serves on and is taken over by t
   await cluster.settled(3, 'with the adopted one');
 });
 
-test.serial('all hosts stop at once and start one after the other: the same members, the same data', async (t) => {
-  const cluster = await three();
-  t.teardown(() => cluster.destroy());
-  const [h1, h2, h3] = cluster.hosts;
-  if (!h1 || !h2 || !h3) return t.fail();
-  await etcdctl(h1.clientUrl, 'put', '/kept', 'value');
-  const before = (await cluster.settled(3)).rows.map(({ memberId }) => memberId);
-  for (const host of cluster.hosts) host.signal('SIGTERM');
-  await Promise.all(cluster.hosts.map((host) => host.ended()));
-  t.deepEqual(
-    cluster.hosts.map((host) => host.etcdPid),
-    [undefined, undefined, undefined],
-  );
-
-  cluster.restart(h1);
-  await until(() => h1.etcdPid, 'the first etcd to run');
-  t.false(h1.stdout.includes('ready'));
-  cluster.restart(h2);
-  await Promise.all([h1.ready(), h2.ready()]);
-  cluster.restart(h3);
-  await h3.ready();
-  t.deepEqual(
-    (await cluster.settled(3)).rows.map(({ memberId }) => memberId),
-    before,
-  );
-  t.regex(await etcdctl(h3.clientUrl, 'get', '/kept'), /value/);
-});
-
 test.serial('a host that leaves is removed, leaves its data aside, and the leader moves before it goes', async (t) => {
   const cluster = await three(['--min-voters', '1']);
   t.teardown(() => cluster.destroy());

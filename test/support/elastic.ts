@@ -34,6 +34,20 @@ function statOf(pid: number): readonly string[] {
   }
 }
 
+function pids(): readonly number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
+  }
+}
+
 /** Whether it is there, and no zombie that only waits for its exit code to be asked for. */
 function runs(pid: number): boolean {
   const [state] = statOf(pid);
@@ -151,8 +165,7 @@ export class TestHost {
   #children(): readonly number[] {
     const { pid } = this.#agent ?? {};
     if (!this.isRunning) return [];
-    const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-    return all.map(Number).filter((one) => statOf(one)[1] === String(pid));
+    return pids().filter((one) => statOf(one)[1] === String(pid));
   }
 
   /** As when its disk was exchanged, the state's too or not. */
@@ -174,10 +187,16 @@ export class TestElastic {
 
   /** Starts one more host. The first one founds the cluster. */
   async add(options: HostOptions = {}): Promise<TestHost> {
+    const host = await this.prepare();
+    this.restart(host, options);
+    return host;
+  }
+
+  /** One more host, with addresses of its own, that is not started yet. */
+  async prepare(): Promise<TestHost> {
     this.#count += 1;
     const host = new TestHost(`h${this.#count}`, this.#folder, await freePorts(2));
     this.hosts.push(host);
-    this.restart(host, options);
     return host;
   }
 
@@ -227,10 +246,20 @@ export class TestElastic {
     for (const host of this.hosts) host.killNow();
   }
 
+  /** Kills what runs. Rejects when something of the cluster was left that no host knew of. */
   async destroy(): Promise<void> {
     for (const remote of this.#remotes) await remote.close();
     await Promise.all(this.hosts.map((host) => host.crash()));
+    const orphans = this.#processes();
+    for (const { pid } of orphans) process.kill(pid, 'SIGKILL');
     clusters.delete(this);
     rmSync(this.#folder, { recursive: true, force: true });
+    if (orphans.length > 0) throw new Error(`left behind: ${orphans.map(({ command }) => command).join('; ')}`);
+  }
+
+  #processes(): readonly { readonly pid: number; readonly command: string }[] {
+    return pids()
+      .map((pid) => ({ pid, command: commandOf(pid) }))
+      .filter(({ pid, command }) => command.includes(`${this.#folder}/`) && runs(pid));
   }
 }

@@ -12,6 +12,7 @@ interface Host {
   silent: boolean;
   proven: boolean;
   leaving: boolean;
+  afterOutage?: boolean;
   version: string;
   lag: number;
 }
@@ -71,6 +72,7 @@ export class Story {
     silent: (names) => this.#set(names, { silent: true }),
     answers: (names) => this.#set(names, { silent: false }),
     returns: (names) => this.#set(names, { agent: true, silent: false }),
+    'after-outage': (names) => this.#set(names, { afterOutage: true }),
     'agent-gone': (names) => this.#set(names, { agent: false }),
     wiped: (names) => this.#set(names, { agent: true, silent: true, holds: undefined }),
     unproven: (names) => this.#set(names, { proven: false }),
@@ -262,7 +264,7 @@ export class Story {
 }
 
 function volunteerOf(host: Host, since: number): Volunteer {
-  const { name, proven, version: etcdVersion, holds } = host;
+  const { name, proven, version: etcdVersion, holds, afterOutage } = host;
   return {
     host: name,
     incarnation: `${name}-1`,
@@ -271,6 +273,7 @@ function volunteerOf(host: Host, since: number): Volunteer {
     proven,
     etcdVersion,
     holds,
+    afterOutage,
     since,
   };
 }
