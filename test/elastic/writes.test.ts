@@ -1,66 +1,9 @@
 import test from 'ava';
-import { EtcdStore } from '../../src/etcd/etcd-store.ts';
 import { CHANGE_PATIENCE_MS, TestElastic, type TestHost } from '../support/elastic.ts';
 import { startEtcd } from '../support/etcd-process.ts';
 import { etcdctl } from '../support/etcdctl.ts';
 import { until } from '../support/wait.ts';
-
-const CALL_TIMEOUT_MS = 1_000;
-
-/** Writes one key after the other, as fast as they are acknowledged, and remembers each that was. */
-class Writer {
-  readonly acknowledged: string[] = [];
-  longestGapMs = 0;
-  readonly #store: EtcdStore;
-  #isStopped = false;
-  #lastMs = performance.now();
-  readonly #done: Promise<void>;
-
-  constructor(hosts: () => readonly string[]) {
-    this.#store = new EtcdStore({ hosts });
-    this.#done = this.#run();
-  }
-
-  /** The longest time without an acknowledged write since the last call. */
-  takeGap(): number {
-    const gapMs = this.longestGapMs;
-    this.longestGapMs = 0;
-    return Math.round(gapMs);
-  }
-
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    await this.#done;
-  }
-
-  async stored(): Promise<Set<string>> {
-    await until(() => this.#store.connect({ timeoutMs: CALL_TIMEOUT_MS }), 'a member that serves');
-    const { kvs } = await this.#store.range({ type: 'range', target: { prefix: '/written/' } }, { timeoutMs: 10_000 });
-    this.#store.close();
-    return new Set(kvs.map(({ key }) => key));
-  }
-
-  async #run(): Promise<void> {
-    for (let count = 0, isConnected = false; !this.#isStopped; ) {
-      try {
-        if (!isConnected) await this.#store.connect({ timeoutMs: CALL_TIMEOUT_MS });
-        isConnected = true;
-        const key = `/written/${String(count++).padStart(8, '0')}`;
-        await this.#store.txn(
-          { compares: [], success: [{ type: 'put', key, value: 'v' }] },
-          { timeoutMs: CALL_TIMEOUT_MS },
-        );
-        this.acknowledged.push(key);
-        const nowMs = performance.now();
-        this.longestGapMs = Math.max(this.longestGapMs, nowMs - this.#lastMs);
-        this.#lastMs = nowMs;
-        await new Promise((resolve) => setTimeout(resolve, 2));
-      } catch {
-        isConnected = false;
-      }
-    }
-  }
-}
+import { Writer } from '../support/writer.ts';
 
 /** The longest gaps of one stretch, here and at an etcd to which nothing happened: what both have in common is the machine's doing. */
 function gaps(writer: Writer, control: Writer): string {
@@ -147,8 +90,7 @@ test('no acknowledged write is lost while the size goes 1, 3, 5, 3, 1, leaders m
   await resize(1);
   await Promise.all([writer.stop(), control.stop()]);
 
-  const stored = await writer.stored();
-  const lost = writer.acknowledged.filter((key) => !stored.has(key));
+  const lost = await writer.lost();
   t.log(`${writer.acknowledged.length} writes acknowledged, ${lost.length} lost`);
   t.deepEqual(lost, []);
   t.true(writer.acknowledged.length > 1_000);

@@ -17,6 +17,15 @@ export const CHANGE_PATIENCE_MS = 60_000;
 
 const LOOK_MS = 200;
 
+/** Where a host is to be reached. */
+export interface Place {
+  readonly address: string;
+  /** For clients, and for members. */
+  readonly ports: readonly number[];
+  /** The command that its agent is run with, such as one that gives it a network of its own. */
+  readonly within?: readonly string[];
+}
+
 export interface HostOptions {
   /** Flags beside those that every test host gets. */
   readonly flags?: readonly string[];
@@ -67,12 +76,14 @@ export class TestHost {
   readonly stateDir: string;
   stdout = '';
   stderr = '';
+  readonly #within: readonly string[];
   #agent: ChildProcess | undefined;
 
-  constructor(name: string, folder: string, ports: readonly number[]) {
+  constructor(name: string, folder: string, { address, ports, within = [] }: Place) {
     this.name = name;
-    this.clientUrl = `http://127.0.0.1:${ports[0]}`;
-    this.serverUrl = `http://127.0.0.1:${ports[1]}`;
+    this.#within = within;
+    this.clientUrl = `http://${address}:${ports[0]}`;
+    this.serverUrl = `http://${address}:${ports[1]}`;
     this.dataDir = join(folder, name);
     this.stateDir = `${this.dataDir}.state`;
   }
@@ -99,9 +110,8 @@ export class TestHost {
     const args = ['elastic', 'run', '--hostname', this.name, '--data-dir', this.dataDir];
     args.push('--client-urls', this.clientUrl, '--server-urls', this.serverUrl);
     if (seeds.length > 0) args.push('--seeds', seeds.join());
-    const child = spawn(process.execPath, ['--import', 'tsx', COMMAND, ...args, ...flags], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    const line = [...this.#within, process.execPath, '--import', 'tsx', COMMAND, ...args, ...flags];
+    const child = spawn(line[0] ?? '', line.slice(1), { stdio: ['ignore', 'pipe', 'pipe'] });
     bindToThisProcess(child);
     child.stdout.on('data', (chunk: Buffer) => {
       this.stdout += chunk.toString();
@@ -175,13 +185,21 @@ export class TestHost {
   }
 }
 
+async function onFreePorts(): Promise<Place> {
+  return { address: '127.0.0.1', ports: await freePorts(2) };
+}
+
 export class TestElastic {
   readonly hosts: TestHost[] = [];
   readonly #folder = temporaryFolder('elastic-test-');
   readonly #remotes: ElasticRemote[] = [];
   #count = 0;
 
-  constructor() {
+  readonly #place: (number: number) => Place | Promise<Place>;
+
+  /** @param place where the nth host is to be; default: this machine, on free ports */
+  constructor(place: (number: number) => Place | Promise<Place> = onFreePorts) {
+    this.#place = place;
     clusters.add(this);
   }
 
@@ -195,7 +213,7 @@ export class TestElastic {
   /** One more host, with addresses of its own, that is not started yet. */
   async prepare(): Promise<TestHost> {
     this.#count += 1;
-    const host = new TestHost(`h${this.#count}`, this.#folder, await freePorts(2));
+    const host = new TestHost(`h${this.#count}`, this.#folder, await this.#place(this.#count));
     this.hosts.push(host);
     return host;
   }
