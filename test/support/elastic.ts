@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ElasticRemote } from '../../src/elastic/remote.ts';
 import type { ClusterStatus } from '../../src/elastic/status.ts';
+import type { ClusterAdminOptions } from '../../src/etcd/cluster-admin.ts';
 import { bindOrphan, bindToThisProcess, temporaryFolder } from './children.ts';
 import { freePorts } from './ports.ts';
 import { until } from './wait.ts';
@@ -17,9 +18,15 @@ export const CHANGE_PATIENCE_MS = 60_000;
 
 const LOOK_MS = 200;
 
+/** As for the other tests, ETCD_BIN_DIR names the folder; ETCD_BIN, which is the product's own, goes before it. */
+const { ETCD_BIN_DIR } = process.env;
+const ETCD = process.env.ETCD_BIN ?? (ETCD_BIN_DIR === undefined ? 'etcd' : join(ETCD_BIN_DIR, 'etcd'));
+
 /** Where a host is to be reached. */
 export interface Place {
   readonly address: string;
+  /** Default: http. */
+  readonly scheme?: 'http' | 'https';
   /** For clients, and for members. */
   readonly ports: readonly number[];
   /** The command that its agent is run with, such as one that gives it a network of its own. */
@@ -79,11 +86,11 @@ export class TestHost {
   readonly #within: readonly string[];
   #agent: ChildProcess | undefined;
 
-  constructor(name: string, folder: string, { address, ports, within = [] }: Place) {
+  constructor(name: string, folder: string, { address, scheme = 'http', ports, within = [] }: Place) {
     this.name = name;
     this.#within = within;
-    this.clientUrl = `http://${address}:${ports[0]}`;
-    this.serverUrl = `http://${address}:${ports[1]}`;
+    this.clientUrl = `${scheme}://${address}:${ports[0]}`;
+    this.serverUrl = `${scheme}://${address}:${ports[1]}`;
     this.dataDir = join(folder, name);
     this.stateDir = `${this.dataDir}.state`;
   }
@@ -111,7 +118,10 @@ export class TestHost {
     args.push('--client-urls', this.clientUrl, '--server-urls', this.serverUrl);
     if (seeds.length > 0) args.push('--seeds', seeds.join());
     const line = [...this.#within, process.execPath, '--import', 'tsx', COMMAND, ...args, ...flags];
-    const child = spawn(line[0] ?? '', line.slice(1), { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(line[0] ?? '', line.slice(1), {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ETCD_BIN: ETCD },
+    });
     bindToThisProcess(child);
     child.stdout.on('data', (chunk: Buffer) => {
       this.stdout += chunk.toString();
@@ -195,6 +205,8 @@ export class TestElastic {
   readonly #remotes: ElasticRemote[] = [];
   #count = 0;
 
+  /** How the tests themselves come in, where not everybody may. */
+  access: ClusterAdminOptions = {};
   readonly #place: (number: number) => Place | Promise<Place>;
 
   /** @param place where the nth host is to be; default: this machine, on free ports */
@@ -229,8 +241,7 @@ export class TestElastic {
   etcdThatHangs(): { readonly path: string; reached(): boolean } {
     const path = join(this.#folder, 'hanging-etcd');
     const mark = `${path}.reached`;
-    const real = process.env.ETCD_BIN ?? 'etcd';
-    writeFileSync(path, `#!/bin/sh\n[ "$1" = --version ] && exec ${real} --version\n: > ${mark}\nexec sleep 1000\n`, {
+    writeFileSync(path, `#!/bin/sh\n[ "$1" = --version ] && exec ${ETCD} --version\n: > ${mark}\nexec sleep 1000\n`, {
       mode: 0o755,
     });
     return { path, reached: () => existsSync(mark) };
@@ -238,7 +249,8 @@ export class TestElastic {
 
   /** The cluster seen through any host that answers. */
   remote(): ElasticRemote {
-    const remote = new ElasticRemote({ endpoints: this.hosts.map((host) => host.clientUrl), namespace: '/_elastic' });
+    const endpoints = this.hosts.map((host) => host.clientUrl);
+    const remote = new ElasticRemote({ endpoints, namespace: '/_elastic', ...this.access });
     this.#remotes.push(remote);
     return remote;
   }
