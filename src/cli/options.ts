@@ -71,10 +71,13 @@ export function givenEndpoints(flags: Pick<GlobalFlags, 'endpoints'>, env: Envir
 }
 
 function toUrl(endpoint: string, tls: boolean): string {
+  if (/^unix:\/\/\//i.test(endpoint)) return endpoint;
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(endpoint) ? endpoint : `${tls ? 'https' : 'http'}://${endpoint}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !['http:', 'https:'].includes(url.protocol) || url.hostname === '') {
-    throw new UsageError(`endpoint "${endpoint}" is none: give host:port, http://host:port or https://host:port`);
+    throw new UsageError(
+      `endpoint "${endpoint}" is none: give host:port, http://host:port, https://host:port or unix:///path`,
+    );
   }
   if (url.username !== '' || url.password !== '') {
     throw new UsageError('an endpoint holds no user and no password: use --user and --password-file');

@@ -137,7 +137,18 @@ export class Connection {
     if (this.#link?.generation !== generation || this.#closing.signal.aborted) return;
     log('link %d to %s failed: %s', generation, this.store.endpoint, error.message);
     const stableMs = Math.max(1_000, this.#ttlMs / 2);
-    this.#failures = this.clock.now() - this.#upSinceMs >= stableMs ? 0 : this.#failures + 1;
+    this.#replace(error, this.clock.now() - this.#upSinceMs >= stableMs ? 0 : this.#failures + 1);
+  }
+
+  /** Gives up a link that works, because its endpoint is about to go: another one at once costs less than to wait for the end. */
+  move(reason: string): void {
+    if (!this.#link || this.#closing.signal.aborted) return;
+    log('link %d to %s is given up: %s', this.#link.generation, this.store.endpoint, reason);
+    this.#replace(new ConnectionError(reason), 0);
+  }
+
+  #replace(error: EphemeralError, failures: number): void {
+    this.#failures = failures;
     this.#link = undefined;
     this.#lastError = error;
     const silentMs = this.clock.now() - this.#lastHeardMs;

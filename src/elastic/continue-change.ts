@@ -1,4 +1,4 @@
-import { NO_PROGRESS_MS, OPEN_LIMIT_MS, WITHDRAWN_MS } from './limits.ts';
+import { NO_PROGRESS_MS, OPEN_LIMIT_MS, UNLIST_MS, WITHDRAWN_MS } from './limits.ts';
 import type { Change, MemberView, Step } from './model.ts';
 import type { Outcome } from './next-change.ts';
 import { type Situation, unready, unsettled } from './situation.ts';
@@ -92,13 +92,19 @@ function continueRemoval(situation: Situation, change: Change): Outcome {
   const amiss = unsettled(staying);
   if (amiss) return { steps: [], blocked: [amiss] };
   const removal: Step = { do: 'removeMember', host: change.host, memberId: member.id, why: change.why };
-  if (!member.leader) return act(removal);
-  const heir = mostAdvanced(staying);
-  if (!heir) return waitFor(`${change.host} stays a member`, 'no other voter could lead');
-  return {
-    steps: [{ do: 'moveLeader', to: heir.id, why: `${change.host} leads, and is to go` }, removal],
-    blocked: [],
-  };
+  if (member.leader) {
+    const heir = mostAdvanced(staying);
+    if (!heir) return waitFor(`${change.host} stays a member`, 'no other voter could lead');
+    const why = `${change.host} leads, and is to go`;
+    return { steps: [{ do: 'moveLeader', to: heir.id, why }, removal], blocked: [] };
+  }
+  if (isListed(situation, member)) return waitFor(`${change.host} stays a member`, 'its clients are told to leave it');
+  return act(removal);
+}
+
+/** Clients leave a member that is listed no more: they go on elsewhere before it stops. Only its agent can take it off the list. */
+function isListed(situation: Situation, { host, agent }: MemberView): boolean {
+  return agent && situation.observed.listed.includes(host) && openForMs(situation) < UNLIST_MS;
 }
 
 /** Someone taken for dead who answers, or is about to, is no longer removed for that; nor is one that is no longer told to leave. */

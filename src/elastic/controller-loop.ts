@@ -30,6 +30,7 @@ export class ControllerLoop {
   #wake: AbortController | undefined;
   #published = '';
   #lastTrouble = '';
+  #lastBlindness = '';
   readonly #offChanged: () => void;
 
   constructor(
@@ -94,8 +95,9 @@ export class ControllerLoop {
         this.#report(result);
         if (!reign.aborted) await this.#publish(port, result);
         pauseMs = pauseAfter(result, port.view);
+        this.#lastBlindness = '';
       } catch (error) {
-        log('no look at the cluster: %s', messageOf(error));
+        this.#reportBlindness(messageOf(error));
       }
       if (pauseMs > 0) await this.#pause(pauseMs, reign, wake.signal);
     }
@@ -108,6 +110,13 @@ export class ControllerLoop {
     if (trouble !== '' && trouble !== this.#lastTrouble)
       this.#config.logger.warn(`${step?.do ?? 'a step'} failed: ${trouble}`);
     this.#lastTrouble = trouble;
+  }
+
+  /** Each reason once, until it can see again. */
+  #reportBlindness(reason: string): void {
+    log('no look at the cluster: %s', reason);
+    if (reason !== this.#lastBlindness) this.#config.logger.warn(`no look at the cluster: ${reason}`);
+    this.#lastBlindness = reason;
   }
 
   async #publish(port: EtcdControllerPort, { plan, error }: StepResult): Promise<void> {

@@ -8,6 +8,7 @@ import { openShared } from '../ephemeral/connect.ts';
 import { EphemeralOverStore } from '../ephemeral/ephemeral.ts';
 import { resolveOptions } from '../ephemeral/options.ts';
 import type { Shared } from '../ephemeral/shared.ts';
+import { sameEndpoint } from '../etcd/endpoints.ts';
 import { EtcdStore } from '../etcd/etcd-store.ts';
 import type { EndpointBook } from './endpoint-book.ts';
 import { WrongClusterError } from './errors.ts';
@@ -38,6 +39,8 @@ export class Coordination {
   readonly #watch: ListWatch;
   #keys: ElasticKeys | undefined;
   #isComplete = false;
+  /** Whether the member that it is connected to is one that clients are told of. */
+  #isAtListed = false;
 
   private constructor(config: ElasticConfig, book: EndpointBook, shared: Shared, clusterId: string) {
     this.#config = config;
@@ -113,8 +116,19 @@ export class Coordination {
 
   #tell(): void {
     this.#keys = undefined;
-    this.#book.publish([...(this.keys?.endpoints.values() ?? [])].flat());
+    const urls = [...(this.keys?.endpoints.values() ?? [])].flat();
+    this.#book.publish(urls);
+    this.#leaveUnlisted(urls);
     this.changed.call();
+  }
+
+  /** Who is listed no more is about to go: this host's client leaves before it does, and hears what happens then. */
+  #leaveUnlisted(urls: readonly string[]): void {
+    const { connection } = this.shared;
+    const { endpoint } = connection.store;
+    const wasListed = this.#isAtListed;
+    this.#isAtListed = urls.some((url) => sameEndpoint(url, endpoint));
+    if (wasListed && !this.#isAtListed && urls.length > 0) connection.move(`the cluster lists ${endpoint} no more`);
   }
 
   /** On each new link: an address may belong to another cluster by now. */

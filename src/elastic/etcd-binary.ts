@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf } from '../core/log.ts';
 import { EtcdProcessError } from './errors.ts';
@@ -19,7 +19,7 @@ export interface EtcdBinary {
  */
 export async function findEtcd(option: string | undefined, env: NodeJS.ProcessEnv): Promise<EtcdBinary> {
   const named = option ?? (env.ETCD_BIN || undefined);
-  const path = named ?? onPath('etcd', env);
+  const path = named?.includes('/') ? resolve(named) : (named ?? onPath('etcd', env));
   if (path === undefined) {
     throw new EtcdProcessError('etcd is not on the PATH: install it, or name it as etcdPath or in ETCD_BIN');
   }

@@ -47,16 +47,34 @@ export class EtcdProcess {
     });
   }
 
-  /** @throws EtcdProcessError when it cannot even be started */
-  static async spawn(path: string, args: readonly string[], logFile: string): Promise<EtcdProcess> {
+  /**
+   * @param folder the one to run in; default: this agent's
+   * @param note is told at once, before this agent can be killed: an etcd that nobody has noted can be neither adopted nor stopped
+   * @throws EtcdProcessError when it cannot even be started
+   */
+  static async spawn(
+    path: string,
+    args: readonly string[],
+    logFile: string,
+    folder: string | undefined,
+    note: (identity: EtcdIdentity) => void,
+  ): Promise<EtcdProcess> {
     keepFormerLog(logFile);
     const file = openSync(logFile, 'a', 0o600);
     try {
       log('%s %s', path, args.join(' '));
-      const child = spawn(path, args, { detached: true, stdio: ['ignore', file, file], env: etcdEnvironment() });
+      const child = spawn(path, args, {
+        detached: true,
+        cwd: folder,
+        stdio: ['ignore', file, file],
+        env: etcdEnvironment(),
+      });
       const exited = exitOf(child);
-      const pid = await spawned(child, path);
-      return new EtcdProcess({ pid, started: startOf(pid) }, exited, logFile);
+      const { pid = 0 } = child;
+      const identity = { pid, started: startOf(pid) };
+      if (pid !== 0) note(identity);
+      await spawned(child, path);
+      return new EtcdProcess(identity, exited, logFile);
     } finally {
       closeSync(file);
     }
@@ -156,9 +174,9 @@ function exitOf(child: ChildProcess): Promise<EtcdExit> {
   });
 }
 
-function spawned(child: ChildProcess, path: string): Promise<number> {
+function spawned(child: ChildProcess, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    child.once('spawn', () => resolve(child.pid ?? 0));
+    child.once('spawn', resolve);
     child.once('error', (error) =>
       reject(new EtcdProcessError(`cannot run ${path}: ${error.message}`, { cause: error })),
     );

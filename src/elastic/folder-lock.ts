@@ -33,21 +33,28 @@ export function lockFolder(path: string): () => void {
 
 /** When a process began, in the kernel's ticks since boot; empty where that cannot be told. */
 export function startOf(pid: number): string {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
-  } catch {
-    return '';
-  }
+  return statOf(pid)[19] ?? '';
 }
 
+/** A zombie is dead: it takes signals until its parent has asked for its exit code, which the init of a container may never do. */
 export function isAlive({ pid, started }: Holder): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
-  return startOf(pid) === started;
+  const [state, ...rest] = statOf(pid);
+  return state !== 'Z' && state !== 'X' && (rest[18] ?? '') === started;
+}
+
+/** What the kernel tells of a process after its name, the state first; empty where it tells nothing. */
+function statOf(pid: number): readonly string[] {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  } catch {
+    return [];
+  }
 }
 
 function tryLink(from: string, to: string): boolean {

@@ -114,10 +114,10 @@ export class HostAgent {
     coordination.strayed.add((error) => this.failed.call(error));
     coordination.changed.add(() => this.#remember());
     start.pin(coordination.clusterId, this.holds);
-    await this.#takePart(signal);
+    await this.#takePart(start.afterOutage, signal);
   }
 
-  async #takePart(signal: AbortSignal): Promise<void> {
+  async #takePart(afterOutage: boolean, signal: AbortSignal): Promise<void> {
     const { coordination, config, server } = this;
     if (!coordination) return;
     await this.#storeSize(coordination);
@@ -137,6 +137,7 @@ export class HostAgent {
       book: this.#book,
       incarnation: this.incarnation,
       etcdVersion: this.#binary.version,
+      afterOutage,
       onChange: () => this.changed.call(),
     });
     this.keeper = keeper;

@@ -14,6 +14,7 @@ import { portsFault } from './ports-proof.ts';
 import { KEYS } from './records.ts';
 import { decideStart } from './start-decision.ts';
 import type { StateFile } from './state-file.ts';
+import { sameUrls } from './view.ts';
 
 const log = debugLog('start');
 
@@ -34,6 +35,8 @@ export interface StartParts {
 
 /** How a host comes to its cluster: as the member it was, as the founder, or as a client who knows where to ask. */
 export class HostStart {
+  /** It came back as a member, and nobody with a quorum was there to be asked. */
+  afterOutage = false;
   readonly #parts: StartParts;
 
   constructor(parts: StartParts) {
@@ -85,7 +88,24 @@ export class HostStart {
     if (pinned && pinned.clusterId !== clusterId)
       throw wrongCluster(this.#parts.config.dataDir, clusterId, pinned.clusterId);
     this.pin(clusterId, memberId);
-    if (!status.isLearner) this.#parts.book.prefer(server.url);
+    if (status.isLearner) return;
+    this.#parts.book.prefer(server.url);
+    await this.#correctUrls(server.url, memberId);
+  }
+
+  /** Where no other member could be told before it started, it tells its own: who joins later learns its URLs from there. */
+  async #correctUrls(url: string, memberId: string): Promise<void> {
+    const { admin, config } = this.#parts;
+    const { members } = await admin.memberList(url, PEEK_TIMEOUT_MS);
+    const known = members.find(({ id }) => id === memberId)?.peerUrls ?? [];
+    if (sameUrls(known, config.advertiseServerUrls)) return;
+    await this.#moveTo(url, memberId);
+  }
+
+  async #moveTo(url: string, memberId: string): Promise<void> {
+    const { admin, config } = this.#parts;
+    config.logger.info(`this host’s server URLs are now ${config.advertiseServerUrls.join()}`);
+    await admin.updatePeerUrls(url, memberId, config.advertiseServerUrls, PEEK_TIMEOUT_MS);
   }
 
   /** Asks the others, if any answers: whether this member was removed, or is known under other URLs. */
@@ -93,13 +113,12 @@ export class HostStart {
     const pinned = this.#parts.state.current;
     if (pinned?.memberId === undefined) return false;
     const answer = await askMembers(this.#parts.admin, this.#parts.book.all(), pinned.clusterId);
+    this.afterOutage = !answer;
     if (!answer) return false;
     const member = answer.members.find((one) => one.id === pinned.memberId);
-    const urls = this.#parts.config.advertiseServerUrls;
-    if (member && [...member.peerUrls].sort().join() === [...urls].sort().join()) return false;
+    if (member && sameUrls(member.peerUrls, this.#parts.config.advertiseServerUrls)) return false;
     if (member && !member.isLearner) {
-      this.#parts.config.logger.info(`this host’s server URLs are now ${urls.join()}`);
-      await this.#parts.admin.updatePeerUrls(answer.url, member.id, urls, PEEK_TIMEOUT_MS);
+      await this.#moveTo(answer.url, member.id);
       return false;
     }
     this.#parts.config.logger.warn(

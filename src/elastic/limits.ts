@@ -21,6 +21,12 @@ export const CALL_LIMIT_MS = 1_500;
 /** From withdrawal until nothing of the promotion can be under way: its call's life and one more second for skewed timers. */
 export const WITHDRAWN_MS = 2 * PROMOTE_CALL_MS;
 
+/** How long a member that is to go is waited for to take itself off the clients' list: its agent does so at once, or not at all. */
+export const UNLIST_MS = 1_000;
+
+/** After an outage of all, a machine that was started last may still test its memory and check its disks. */
+export const OUTAGE_MS = 300_000;
+
 /** Member ids hash the URLs and the second: the same URLs removed and added within one second would get the removed id again. */
 export const SAME_ID_MS = 1_100;
 

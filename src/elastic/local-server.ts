@@ -5,12 +5,12 @@ import { Listeners } from '../core/listeners.ts';
 import { debugLog, messageOf } from '../core/log.ts';
 import type { ClusterAdmin, EndpointStatus } from '../etcd/cluster-admin.ts';
 import type { DataFolder } from './data-folder.ts';
-import { EtcdProcessError } from './errors.ts';
+import { ClusterStateError, EtcdProcessError } from './errors.ts';
 import { type Beginning, etcdArguments } from './etcd-arguments.ts';
 import type { EtcdBinary } from './etcd-binary.ts';
 import { type EtcdExit, type EtcdIdentity, EtcdProcess } from './etcd-process.ts';
 import type { ElasticConfig } from './options.ts';
-import { isLoopback } from './urls.ts';
+import { asEtcdTakesIt, isLoopback } from './urls.ts';
 
 const log = debugLog('server');
 
@@ -56,18 +56,28 @@ export class LocalServer {
     return this.isRunning ? this.#process?.identity.pid : undefined;
   }
 
+  /** How the last one ended; `undefined` while it runs, or when there was none. */
+  get exit(): EtcdExit | undefined {
+    return this.#process?.exit;
+  }
+
   tail(): string {
     return this.#process?.tail() ?? '';
   }
 
   /** Starts it; without a beginning, as the member whose log lies in the folder. */
   async start(beginning?: Beginning): Promise<void> {
+    // Told nothing, etcd would found a cluster of its own.
+    if (!beginning && !this.#folder.hasLog) throw new ClusterStateError(`${this.#folder.etcd} holds no member’s data`);
     await this.#admin.forget(this.url);
+    const note = (identity: EtcdIdentity) => {
+      const record: PidRecord = { ...identity, args: this.#arguments(undefined) };
+      writeFileSync(this.#pidFile, JSON.stringify(record), { mode: 0o600 });
+    };
+    // Sockets are made in the folder that etcd runs in.
+    const folder = this.#config.noNetwork ? this.#folder.path : undefined;
     const args = this.#arguments(beginning);
-    const started = await EtcdProcess.spawn(this.#binary.path, args, this.#logFile);
-    const record: PidRecord = { ...started.identity, args: this.#arguments(undefined) };
-    writeFileSync(this.#pidFile, JSON.stringify(record), { mode: 0o600 });
-    this.#watch(started);
+    this.#watch(await EtcdProcess.spawn(this.#binary.path, args, this.#logFile, folder, note));
   }
 
   /** Takes over the etcd that a killed agent left behind, if there is one. Another one on the folder could only wait for it. */
@@ -149,7 +159,12 @@ export class LocalServer {
 
   #arguments(beginning: Beginning | undefined): string[] {
     const { hostname, clientUrls, advertiseClientUrls, serverUrls, advertiseServerUrls, tls, tuning } = this.#config;
-    const urls = { clientUrls, advertiseClientUrls, serverUrls, advertiseServerUrls };
+    const urls = {
+      clientUrls: clientUrls.map(asEtcdTakesIt),
+      advertiseClientUrls: advertiseClientUrls.map(asEtcdTakesIt),
+      serverUrls,
+      advertiseServerUrls,
+    };
     return etcdArguments({ name: hostname, dataDir: this.#folder.etcd, ...urls, tls, tuning }, beginning);
   }
 

@@ -5,6 +5,7 @@ import type { Coordination } from './coordination.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { EndpointBook } from './endpoint-book.ts';
 import type { EtcdExit } from './etcd-process.ts';
+import { OUTAGE_MS } from './limits.ts';
 import type { LocalServer } from './local-server.ts';
 import { askMembership } from './membership.ts';
 import type { Nomination } from './model.ts';
@@ -34,6 +35,7 @@ export interface KeeperContext {
   readonly book: EndpointBook;
   readonly incarnation: string;
   readonly etcdVersion: string;
+  readonly afterOutage: boolean;
   readonly onChange: () => void;
 }
 
@@ -42,6 +44,7 @@ export class MemberKeeper {
   readonly #context: KeeperContext;
   readonly #off: readonly (() => void)[];
   readonly #timer: NodeJS.Timeout;
+  #outage: NodeJS.Timeout | undefined;
   #volunteer: Registration | undefined;
   #endpoint: Registration | undefined;
   #role: 'client' | 'learner' | 'voter' = 'client';
@@ -56,8 +59,10 @@ export class MemberKeeper {
   constructor(context: KeeperContext) {
     this.#context = context;
     const { coordination, server } = context;
-    this.#off = [coordination.changed.add(() => this.poke()), server.ended.add((exit) => void this.#onEnded(exit))];
+    this.#off = [coordination.changed.add(() => this.poke()), server.ended.add((exit) => this.#onEnded(exit))];
     this.#timer = setInterval(() => this.poke(), TICK_MS);
+    // It may have ended while nobody listened yet.
+    if (this.holds !== undefined && server.exit) this.#onEnded(server.exit);
   }
 
   get role(): 'client' | 'learner' | 'voter' {
@@ -71,7 +76,8 @@ export class MemberKeeper {
 
   /** Offers this host. Resolves when it is registered. */
   async volunteer(): Promise<void> {
-    const { coordination, config } = this.#context;
+    const { coordination, config, afterOutage } = this.#context;
+    if (afterOutage) this.#outage = setTimeout(() => this.#forgetOutage(), OUTAGE_MS);
     this.#volunteer = await coordination.own.addKey(KEYS.volunteer + config.hostname, this.#value());
     this.poke();
   }
@@ -94,6 +100,8 @@ export class MemberKeeper {
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#timer);
+    clearTimeout(this.#outage);
+    this.#outage = undefined;
     for (const off of this.#off) off();
   }
 
@@ -127,7 +135,8 @@ export class MemberKeeper {
     }
     const nominee = { host: config.hostname, incarnation, memberId };
     if (isAskedToPromote(change, nominee)) await promoteSelf(this.#nomineePort(), nominee);
-    if (server.isRunning) await this.#publish(keys.leaving.includes(config.hostname));
+    const isToGo = change?.kind === 'remove' && change.phase === 'open' && change.memberId === memberId;
+    if (server.isRunning) await this.#publish(isToGo || keys.leaving.includes(config.hostname));
   }
 
   /** The order may be old: it counts only while this host's own lease lives, and for this very start of the agent. */
@@ -145,29 +154,52 @@ export class MemberKeeper {
   /** A member is listed for clients once it has answered a linearizable read itself, and while it is meant to stay. */
   async #publish(isLeaving: boolean): Promise<void> {
     const { server, coordination, config, book } = this.#context;
-    if (this.#endpoint && !isLeaving) return;
+    if (isLeaving) return this.unpublish();
+    if (this.#endpoint) return;
     const status = await server.status();
     if (!status || status.leader === '0') return;
     this.#enter(status.isLearner ? 'learner' : 'voter');
+    // It has a log of its own now, and starts from nothing else any more.
+    this.#context.state.update({ initialCluster: undefined });
     await this.#recover();
-    if (status.isLearner || isLeaving || !(await server.hasQuorum())) return this.unpublish();
+    if (status.isLearner || !(await server.hasQuorum())) return this.unpublish();
     book.prefer(server.url);
     const urls = config.advertiseClientUrls.join();
     this.#endpoint = await coordination.own.addKey(KEYS.endpoints + config.hostname, urls, { wait: false });
   }
 
-  async #onEnded(exit: EtcdExit): Promise<void> {
-    const { config } = this.#context;
-    config.logger.warn(`etcd ended: ${exit.text}`);
+  #onEnded(exit: EtcdExit): void {
+    this.#context.config.logger.warn(`etcd ended: ${exit.text}`);
     this.#enter('client');
+    // What it tells the cluster meanwhile fails when the host is stopped, which is nobody's fault.
+    this.#bringBack(exit).catch((error: unknown) => log('%s', messageOf(error)));
+  }
+
+  async #bringBack(exit: EtcdExit): Promise<void> {
     await this.unpublish().catch((error: unknown) => log('%s', messageOf(error)));
     for (let attempt = 0; !this.#isClosed && !this.#context.server.isRunning; attempt++) {
       const waitMs = RESTART_MS[Math.min(attempt + this.#failures, RESTART_MS.length - 1)] ?? 0;
       await new Promise((resolve) => setTimeout(resolve, waitMs));
       if (this.#isClosed) return;
       if (await this.#wasRemoved()) return this.#putAway();
+      if (this.#hasLostItsData) return this.#declareLoss();
       if (await this.#restart(exit)) return;
     }
+  }
+
+  /** It has run, and nothing of that is left: under its old id in an empty folder it would know nothing of what it has voted for. */
+  get #hasLostItsData(): boolean {
+    const { folder, state } = this.#context;
+    return !folder.hasLog && state.current?.initialCluster === undefined;
+  }
+
+  /** Invariant C9: says that it holds nothing. The controller lets the old member go, and this host joins under a new id. */
+  async #declareLoss(): Promise<void> {
+    const { config } = this.#context;
+    config.logger.error(
+      `the data of member ${this.holds} is gone from ${config.dataDir}: it joins anew once it was removed`,
+    );
+    await this.#forsake();
   }
 
   async #restart(exit: EtcdExit): Promise<boolean> {
@@ -175,11 +207,11 @@ export class MemberKeeper {
     this.#failures += 1;
     if (this.#failures >= GIVEN_UP_AFTER)
       await this.#admit(`its etcd ends again and again (${exit.text}): ${server.tail()}`);
+    // Once there is a log it starts from that, or not at all.
+    if (folder.hasLog) state.update({ initialCluster: undefined });
     const initialCluster = state.current?.initialCluster;
     try {
-      await server.start(
-        folder.hasLog || initialCluster === undefined ? undefined : { initialCluster, state: 'existing' },
-      );
+      await server.start(initialCluster === undefined ? undefined : { initialCluster, state: 'existing' });
       return true;
     } catch (error) {
       log('%s', messageOf(error));
@@ -194,12 +226,18 @@ export class MemberKeeper {
   }
 
   async #putAway(): Promise<void> {
-    const { folder, state, config } = this.#context;
+    const { folder, config } = this.#context;
     const memberId = this.holds;
     if (memberId === undefined) return;
     config.logger.info(`member ${memberId} was removed: its data is kept as removed-${memberId}`);
-    this.#former.add(memberId);
     folder.archive(memberId);
+    await this.#forsake();
+  }
+
+  /** From here on it is no member, and no order that is older makes it one again. */
+  async #forsake(): Promise<void> {
+    const { state } = this.#context;
+    if (this.holds !== undefined) this.#former.add(this.holds);
     state.update({ memberId: undefined, initialCluster: undefined });
     this.#failures = 0;
     this.#problem = undefined;
@@ -207,6 +245,11 @@ export class MemberKeeper {
     this.#context.onChange();
     await this.#volunteer?.update(this.#value());
     await this.unpublish();
+  }
+
+  #forgetOutage(): void {
+    this.#outage = undefined;
+    this.#volunteer?.update(this.#value()).catch((error: unknown) => log('%s', messageOf(error)));
   }
 
   async #admit(problem: string): Promise<void> {
@@ -240,6 +283,7 @@ export class MemberKeeper {
       problem: this.#problem,
       etcdVersion,
       holds: this.holds,
+      afterOutage: this.#outage !== undefined,
     };
     return JSON.stringify(value);
   }

@@ -6,6 +6,7 @@ import { answers, hostOf, inFlight } from './view.ts';
 export const EMPTY_MEMORY: Memory = {
   silentSinceMs: new Map(),
   answeringSinceMs: new Map(),
+  seen: new Set(),
   failures: new Map(),
   change: undefined,
 };
@@ -24,6 +25,7 @@ export function remember(memory: Memory, observed: Observed): Memory {
   return {
     silentSinceMs,
     answeringSinceMs,
+    seen: new Set([...memory.seen, ...answeringSinceMs.keys()]),
     failures: failuresAfter(memory, observed),
     change: seeChange(memory, observed),
   };

@@ -38,6 +38,8 @@ export interface Volunteer {
   readonly etcdVersion: string;
   /** The member whose data it holds. */
   readonly holds?: string | undefined;
+  /** It came back while the cluster had no quorum, not long ago: others may be on their way as well. */
+  readonly afterOutage?: boolean | undefined;
   /** When it volunteered, as a revision: the smaller, the longer it has been there. */
   readonly since: number;
 }
@@ -95,6 +97,8 @@ export interface Observed {
   readonly nominations: readonly Nomination[];
   /** Hosts that were told to leave for good. */
   readonly leaving: readonly string[];
+  /** Hosts that clients are told of. */
+  readonly listed: readonly string[];
   readonly idealSize: number;
   readonly change?: Change | undefined;
   /** The store's revision of that record; 0 when there is none. */
@@ -131,6 +135,8 @@ export interface MemberView {
   readonly agent: boolean;
   /** It is gone for good: silent, without an agent, for too long; or its host lost its data. */
   readonly dead: boolean;
+  /** How long it may be silent before it counts as dead. */
+  readonly patienceMs: number;
   readonly leaving: boolean;
   /** Entries it has yet to apply, against the leader; `undefined` while that is unknown. */
   readonly lag: number | undefined;
@@ -171,6 +177,8 @@ export interface Memory {
   readonly silentSinceMs: ReadonlyMap<string, number>;
   /** By member: since when it has answered every time. */
   readonly answeringSinceMs: ReadonlyMap<string, number>;
+  /** Members that have answered at least once. */
+  readonly seen: ReadonlySet<string>;
   /** By host: how often joining failed, and until when it is not tried again. */
   readonly failures: ReadonlyMap<string, { readonly count: number; readonly untilMs: number }>;
   /** The record as last seen, and since when it has been so without progress. */

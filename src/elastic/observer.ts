@@ -4,6 +4,7 @@ import type { ClusterAdmin, EndpointStatus, ListedMember } from '../etcd/cluster
 import { SIZE_DEFAULT } from './limits.ts';
 import type { Member, Observed } from './model.ts';
 import type { ElasticKeys } from './records.ts';
+import { reachable } from './urls.ts';
 
 const log = debugLog('observer');
 
@@ -49,11 +50,15 @@ export class Observer {
 
   async look(): Promise<View> {
     const { keys, linearizable, endpoint } = await this.#source.read();
-    const [{ clusterId, members }, alarms] = await Promise.all([
+    const [{ clusterId, members: listed }, alarms] = await Promise.all([
       this.#admin.memberList(endpoint, CALL_TIMEOUT_MS, linearizable),
       // Alarms are read through the leader: without a quorum nobody answers.
       linearizable ? this.#admin.alarms(endpoint, CALL_TIMEOUT_MS) : [],
     ]);
+    const members = listed.map((member) => ({
+      ...member,
+      clientUrls: member.clientUrls.map((url) => reachable(url, endpoint)),
+    }));
     const answers = await Promise.all(members.map((member) => this.#ask(member)));
     const statuses = new Map(
       answers.flatMap((answer) => (answer ? [[answer.status.memberId, answer.status] as const] : [])),
@@ -69,6 +74,7 @@ export class Observer {
       volunteers: keys.volunteers,
       nominations: keys.nominations,
       leaving: keys.leaving,
+      listed: [...keys.endpoints.keys()],
       idealSize: this.#size(keys),
       change: keys.change,
       changeRevision: keys.changeRevision,

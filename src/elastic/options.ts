@@ -9,7 +9,7 @@ import { dynamicSize } from './chooser.ts';
 import type { EtcdTuning, ServerTls } from './etcd-arguments.ts';
 import { SIZE_MAX, SIZE_MIN } from './limits.ts';
 import type { Chooser, Policy } from './model.ts';
-import { checkUrls, isLoopback } from './urls.ts';
+import { checkUrls, clientSocketIn, isLoopback, SERVER_SOCKET } from './urls.ts';
 
 /** Times are seconds. TLS files go by the names of etcd's own flags. */
 export interface ElasticOptions extends ServerTls {
@@ -29,6 +29,8 @@ export interface ElasticOptions extends ServerTls {
   advertiseServerUrls?: readonly string[] | undefined;
   /** A client only: never runs an etcd. Needs seeds. */
   noServer?: boolean | undefined;
+  /** Unix sockets in dataDir instead of ports: a cluster for this machine alone, of this one host. Excludes seeds, URLs and TLS. */
+  noNetwork?: boolean | undefined;
   /** Where the cluster's own keys lie. Default `/_elastic`. */
   namespace?: string | undefined;
   /** Default: HOSTNAME.elastic in the working directory. */
@@ -62,6 +64,7 @@ export interface ElasticConfig {
   readonly advertiseClientUrls: readonly string[];
   readonly advertiseServerUrls: readonly string[];
   readonly noServer: boolean;
+  readonly noNetwork: boolean;
   readonly namespace: string;
   readonly dataDir: string;
   readonly stateDir: string;
@@ -87,15 +90,20 @@ const TLS_NAMES = [
   'peerClientCertAuth',
 ] as const satisfies readonly (keyof ServerTls)[];
 
-const NAMES: readonly string[] = [
-  'hostname',
-  'seeds',
-  'bootstrap',
+const URL_NAMES = [
   'clientUrls',
   'serverUrls',
   'advertiseClientUrls',
   'advertiseServerUrls',
+] as const satisfies readonly (keyof ElasticOptions)[];
+
+const NAMES: readonly string[] = [
+  'hostname',
+  'seeds',
+  'bootstrap',
+  ...URL_NAMES,
   'noServer',
+  'noNetwork',
   'namespace',
   'dataDir',
   'stateDir',
@@ -122,21 +130,14 @@ export function resolveElasticOptions(options: ElasticOptions): ElasticConfig {
     throw new InvalidOptionError(`hostname "${hostname}" is none: no "/", "=", "," or space, and no "_" at its start`);
   }
   const seeds = options.seeds === undefined ? [] : checkUrls('seeds', options.seeds);
-  const clientUrls = withLocal(checkUrls('clientUrls', options.clientUrls ?? ['http://127.0.0.1:2379']));
-  const serverUrls = checkUrls('serverUrls', options.serverUrls ?? ['http://127.0.0.1:2380']);
   const dataDir = resolve(options.dataDir ?? `${hostname}.elastic`);
   const config: ElasticConfig = {
     hostname,
     seeds,
     bootstrap: options.bootstrap ?? false,
-    clientUrls,
-    serverUrls,
-    advertiseClientUrls: checkUrls(
-      'advertiseClientUrls',
-      options.advertiseClientUrls ?? options.clientUrls ?? clientUrls,
-    ),
-    advertiseServerUrls: checkUrls('advertiseServerUrls', options.advertiseServerUrls ?? serverUrls),
+    ...(options.noNetwork ? socketsIn(dataDir, options) : resolveUrls(options)),
     noServer: options.noServer ?? false,
+    noNetwork: options.noNetwork ?? false,
     namespace: checkNamespace(options.namespace ?? '/_elastic'),
     dataDir,
     stateDir: resolve(options.stateDir ?? `${dataDir}.state`),
@@ -152,6 +153,33 @@ export function resolveElasticOptions(options: ElasticOptions): ElasticConfig {
   };
   checkTogether(config);
   return config;
+}
+
+type Urls = Pick<ElasticConfig, 'clientUrls' | 'serverUrls' | 'advertiseClientUrls' | 'advertiseServerUrls'>;
+
+function resolveUrls(options: ElasticOptions): Urls {
+  const clientUrls = withLocal(checkUrls('clientUrls', options.clientUrls ?? ['http://127.0.0.1:2379']));
+  const serverUrls = checkUrls('serverUrls', options.serverUrls ?? ['http://127.0.0.1:2380']);
+  const toClients = options.advertiseClientUrls ?? options.clientUrls ?? clientUrls;
+  return {
+    clientUrls,
+    serverUrls,
+    advertiseClientUrls: checkUrls('advertiseClientUrls', toClients),
+    advertiseServerUrls: checkUrls('advertiseServerUrls', options.advertiseServerUrls ?? serverUrls),
+  };
+}
+
+function socketsIn(dataDir: string, options: ElasticOptions): Urls {
+  const excluded = ['seeds', ...URL_NAMES, ...TLS_NAMES] as const;
+  const given = excluded.find((name) => options[name] !== undefined);
+  if (given !== undefined) {
+    throw new InvalidOptionError(
+      `noNetwork and ${given} contradict each other: without a network there are sockets only`,
+    );
+  }
+  const clientUrls = [clientSocketIn(dataDir)];
+  const serverUrls = [SERVER_SOCKET];
+  return { clientUrls, serverUrls, advertiseClientUrls: clientUrls, advertiseServerUrls: serverUrls };
 }
 
 const SILENT: Logger = { info() {}, warn() {}, error() {} };

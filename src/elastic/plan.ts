@@ -21,7 +21,7 @@ export function plan(policy: Policy, observed: Observed, previous: Plan | undefi
   const situation = assess(policy, observed, memory, previous?.wanted);
   const { steps, blocked } = change ? continueChange(situation, change) : nextChange(situation);
   const converged = !change && steps.length === 0 && isThere(situation);
-  const reasons = [...blocked, ...situation.ineligible].filter(isFirstOfItsKind);
+  const reasons = [...blocked, ...silentMembers(situation), ...situation.ineligible].filter(isFirstOfItsKind);
   return { generation, wanted: situation.wanted, steps, blocked: reasons, converged, memory };
 }
 
@@ -40,6 +40,22 @@ function freeze(observed: Observed): Blocked | undefined {
     ? 'ephemeral elastic heal: compacts, defragments, and disarms the alarm'
     : 'a member holds other data than the rest: find it in its log, wipe its folder, and let it join again';
   return { what: 'everything is frozen', why: `etcd raises ${alarms}`, todo };
+}
+
+/** They may be on their way back; until they are, or are given up, somebody should look. */
+function silentMembers({ members }: Situation): readonly Blocked[] {
+  return members
+    .filter((member) => member.started && !member.answers && !member.dead)
+    .map(({ host, agent, patienceMs }) => ({
+      what: `${host} does not answer`,
+      why: agent ? 'its agent is there, or was a moment ago' : givenUp(patienceMs),
+      todo: `see whether the host of ${host} is up`,
+    }));
+}
+
+function givenUp(patienceMs: number): string {
+  const gone = 'its agent is gone too';
+  return Number.isFinite(patienceMs) ? `${gone}; it is given up after ${patienceMs / 1_000} s` : gone;
 }
 
 function isFirstOfItsKind({ what, why }: Blocked, index: number, all: readonly Blocked[]): boolean {

@@ -25,7 +25,7 @@ export interface StatusRow {
 
 export interface ClusterStatus {
   readonly clusterId: string;
-  /** It has a quorum and no alarm, and every member answers. */
+  /** It has a quorum and no alarm, and every member answers that is not just joining. */
   readonly healthy: boolean;
   readonly converged: boolean;
   readonly quorum: boolean;
@@ -53,7 +53,10 @@ export function makeStatus(
   const published = observed.linearizable ? keys.plan : undefined;
   return {
     clusterId: toHex(observed.clusterId),
-    healthy: observed.linearizable && observed.alarms.length === 0 && members.every((member) => member.answers),
+    healthy:
+      observed.linearizable &&
+      observed.alarms.length === 0 &&
+      members.every((member) => member.answers || isBeginning(member, observed)),
     converged: plan.converged && hasConverged(keys),
     quorum: observed.linearizable,
     alarms: observed.alarms,
@@ -84,8 +87,13 @@ export function makeStatus(
   };
 }
 
+/** A learner on its way in is no member that fails. */
+function isBeginning({ id, started, isLearner }: MemberView, { change }: View['observed']): boolean {
+  return isLearner && !started && inFlight(change)?.memberId === id;
+}
+
 function merge(own: readonly Blocked[], told: readonly Blocked[]): readonly Blocked[] {
-  return [...told, ...own.filter(({ what, why }) => !told.some((other) => other.what === what && other.why === why))];
+  return [...told, ...own.filter(({ what }) => !told.some((other) => other.what === what))];
 }
 
 function memberRow(

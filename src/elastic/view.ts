@@ -1,4 +1,4 @@
-import { FRESH_MS } from './limits.ts';
+import { FRESH_MS, OUTAGE_MS } from './limits.ts';
 import type { Change, Member, MemberView, Memory, Observed, Policy } from './model.ts';
 
 /** A change that has begun and not ended. */
@@ -52,6 +52,7 @@ export function viewMembers(policy: Policy, observed: Observed, memory: Memory):
       const host = hostOf(member, observed);
       const volunteer = observed.volunteers.find((one) => one.host === host);
       const silentMs = elapsed(memory.silentSinceMs.get(member.id), observed.nowMs);
+      const patienceMs = patience(policy, observed, memory, member);
       return {
         id: member.id,
         host,
@@ -61,12 +62,19 @@ export function viewMembers(policy: Policy, observed: Observed, memory: Memory):
         leader: member.id === observed.leader,
         answers: answers(member, observed),
         agent: volunteer !== undefined,
-        dead: (silentMs !== undefined && silentMs >= policy.deadAfterMs) || lostItsData(member, observed),
+        dead: (silentMs !== undefined && silentMs >= patienceMs) || lostItsData(member, observed),
+        patienceMs,
         leaving: observed.leaving.includes(host),
         lag: lagOf(member, leader),
         answeringForMs: elapsed(memory.answeringSinceMs.get(member.id), observed.nowMs) ?? 0,
       };
     });
+}
+
+/** Whoever has not been seen since an outage of all is waited for longer: hosts come back one by one, and are what they were. */
+function patience({ deadAfterMs }: Policy, observed: Observed, { seen }: Memory, { id }: Member): number {
+  const isAfterOutage = !seen.has(id) && observed.volunteers.some((volunteer) => volunteer.afterOutage);
+  return isAfterOutage ? Math.max(deadAfterMs, OUTAGE_MS) : deadAfterMs;
 }
 
 function elapsed(sinceMs: number | undefined, nowMs: number): number | undefined {

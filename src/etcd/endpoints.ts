@@ -2,7 +2,7 @@
 import { InvalidOptionError } from '../core/errors.ts';
 
 export interface Endpoint {
-  /** `http://host:port` or `https://host:port`: for messages, and for etcd3. */
+  /** `http://host:port`, `https://host:port` or `unix:///path`: for messages, and for etcd3. */
   readonly url: string;
   readonly secure: boolean;
 }
@@ -15,13 +15,14 @@ const DEFAULT_PORT = '2379';
  */
 export function parseEndpoint(host: string, secureByDefault: boolean): Endpoint {
   if (typeof host !== 'string') throw new InvalidOptionError('hosts: each must be text such as http://127.0.0.1:2379');
+  if (/^\s*unix:/i.test(host)) return parseSocket(host.trim());
   if (host.includes('@')) {
     throw new InvalidOptionError('hosts: no user or password in a URL; pass them as the option auth');
   }
   const text = host.trim();
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase();
   if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') {
-    throw new InvalidOptionError(`hosts: "${host}" must start with http:// or https://`);
+    throw new InvalidOptionError(`hosts: "${host}" must start with http://, https:// or unix:///`);
   }
   const secure = scheme === undefined ? secureByDefault : scheme === 'https';
   const address = scheme === undefined ? text : text.slice(scheme.length + 3);
@@ -33,6 +34,23 @@ export function parseEndpoint(host: string, secureByDefault: boolean): Endpoint 
     throw new InvalidOptionError(`hosts: "${host}" is not a host: write http://name:port, several as an array`);
   }
   return { url: `${secure ? 'https' : 'http'}://${url.hostname}:${url.port || DEFAULT_PORT}`, secure };
+}
+
+/** Where the socket lies is for the client to say: a name without a folder would depend on where it runs. */
+function parseSocket(host: string): Endpoint {
+  const path = /^unix:\/\/(\/[^\s,?#]+)$/i.exec(host)?.[1];
+  if (path === undefined)
+    throw new InvalidOptionError(`hosts: "${host}" is no socket: write unix:///path/of/the/socket`);
+  return { url: `unix://${path}`, secure: false };
+}
+
+/** Whether both name the same host and port; text that names none is the same as nothing. */
+export function sameEndpoint(a: string, b: string): boolean {
+  try {
+    return parseEndpoint(a, false).url === parseEndpoint(b, false).url;
+  } catch {
+    return false;
+  }
 }
 
 /** All hosts, each once, in their order. Refuses http beside https, and http where there are TLS credentials. */

@@ -168,6 +168,12 @@ export function isStaleToken(failure: GrpcFailure): boolean {
   return STALE_TOKEN.test(failure.details || failure.message || '');
 }
 
+/** Whether the refusal is about who asks. Without a token etcd takes the name in a client's certificate, which may be no user's. */
+export function isAboutUser(failure: GrpcFailure): boolean {
+  const isCode = failure.code === GRPC.PERMISSION_DENIED || failure.code === GRPC.UNAUTHENTICATED;
+  return isCode || /permission denied|^auth: |user/.test(failure.details || failure.message || '');
+}
+
 /** Whether the server has no users at all, so that none need be named. */
 export function isAuthDisabled(failure: GrpcFailure): boolean {
   return /authentication is not enabled/.test(failure.details || failure.message || '');

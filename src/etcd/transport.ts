@@ -4,7 +4,7 @@ import { ConnectionError, InvalidOptionError } from '../core/errors.ts';
 import type { Endpoint } from './endpoints.ts';
 import type { Auth, Credentials } from './options.ts';
 import { OwnSockets } from './own-sockets.ts';
-import { type GrpcFailure, isAuthDisabled, isStaleToken, translateError } from './translate-error.ts';
+import { type GrpcFailure, isAboutUser, isAuthDisabled, isStaleToken, translateError } from './translate-error.ts';
 
 /** The parts of grpc-js that we touch, which has no place among our dependencies: it is etcd3's. */
 interface Metadata {
@@ -210,7 +210,9 @@ export class Transport {
     try {
       return await this.#once<Response>(service, method, request, this.#metadata, deadline);
     } catch (failure) {
-      if (this.#auth === undefined || !isStaleToken(failure as GrpcFailure)) throw this.#translate(failure, timeoutMs);
+      const mayHelp =
+        isStaleToken(failure as GrpcFailure) || (token === undefined && isAboutUser(failure as GrpcFailure));
+      if (this.#auth === undefined || !mayHelp) throw this.#translate(failure, timeoutMs);
     }
     if (token === this.#token) await this.authenticate(deadline - Date.now());
     try {

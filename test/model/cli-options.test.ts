@@ -32,7 +32,8 @@ test('an endpoint without a scheme is http, or https when certificates are given
 });
 
 for (const [meaning, endpoint] of [
-  ['another scheme', 'unix:///run/etcd'],
+  ['another scheme', 'tcp://a:1'],
+  ['a socket without its folder', 'unix://run'],
   ['no host', 'http://'],
   ['a port that is none', 'a:99999'],
   ['a password in it', 'http://user:secret@a:1'],

@@ -14,6 +14,11 @@ test('a host may leave out the scheme and the port', (t) => {
   t.deepEqual(urls('https://a:443'), ['https://a:443']);
 });
 
+test('a host may be a socket of this machine', (t) => {
+  t.deepEqual(urls('unix:///tmp/client.sock:0'), ['unix:///tmp/client.sock:0']);
+  t.throws(() => urls('unix:///tmp/a', true), { message: /credentials/ });
+});
+
 test('a host given twice is one endpoint', (t) => {
   t.deepEqual(urls(['a', 'http://a:2379', 'b']), ['http://a:2379', 'http://b:2379']);
 });
@@ -23,7 +28,9 @@ for (const host of [
   ' ',
   'http://',
   'ftp://a',
-  'unix:///tmp/x',
+  'unix://x',
+  'unix:///',
+  'unix:///tmp/a b',
   'http://a/b',
   'http://a?b',
   'a b',

@@ -16,6 +16,8 @@ export interface HostFlags extends GlobalFlags {
   advertiseServerUrls?: string[];
   /** `false` with --no-server. */
   server?: boolean;
+  /** `false` with --no-network. */
+  network?: boolean;
   idealClusterSize?: number;
   minVoters?: number;
   deadAfter?: number;
@@ -67,6 +69,7 @@ export function elasticOptions(flags: HostFlags, env: Context['env']): ElasticOp
     advertiseClientUrls,
     advertiseServerUrls,
     noServer: flags.server === false ? true : undefined,
+    noNetwork: flags.network === false ? true : undefined,
     namespace,
     idealClusterSize,
     minVoters,

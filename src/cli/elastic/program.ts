@@ -102,6 +102,7 @@ function hostOptions(command: Command): Command {
     .option('--advertise-client-urls <urls>', 'how clients reach it', parseList)
     .option('--advertise-server-urls <urls>', 'how members reach it', parseList)
     .option('--no-server', 'a client only, never a member')
+    .option('--no-network', 'sockets in the data folder instead of ports: a cluster for this machine alone')
     .option('--ideal-cluster-size <n>', 'stored unless a size is stored already (default: 5)', parseCount)
     .option('--min-voters <n>', 'keep a dead voter where fewer would be left (default: 3)', parseCount)
     .option('--dead-after <seconds>', 'until a silent host is replaced (default: 30)', parsePositiveSeconds)

@@ -57,6 +57,7 @@ export async function status(context: Context, flags: WaitFlags): Promise<number
   });
 }
 
+/** On a terminal the ages go on; elsewhere a state is written once, whatever the time. */
 async function showIfNew(
   context: Context,
   remote: ElasticRemote,
@@ -65,16 +66,30 @@ async function showIfNew(
   statusText: (state: ClusterStatus) => string,
 ): Promise<string> {
   const state = await remote.status().catch((error: unknown) => error as Error);
-  const text =
-    state instanceof Error
-      ? `no look at the cluster: ${messageOf(state)}\n`
-      : flags.json
-        ? `${JSON.stringify(state)}\n`
-        : escapeLines(statusText(state));
-  if (text === last) return last;
-  const clear = context.stdout.isTTY && !flags.json ? '\u001b[H\u001b[2J' : '';
-  context.stdout.write(clear + text);
-  return text;
+  const isScreen = context.stdout.isTTY && !flags.json;
+  const key = isScreen || state instanceof Error ? undefined : JSON.stringify(withoutNoise(state));
+  const text = describe(state, flags, statusText);
+  if ((key ?? text) === last) return last;
+  context.stdout.write(isScreen ? `\u001b[H\u001b[2J${text}` : text);
+  return key ?? text;
+}
+
+function describe(
+  state: ClusterStatus | Error,
+  flags: WaitFlags,
+  statusText: (state: ClusterStatus) => string,
+): string {
+  if (state instanceof Error) {
+    const error = `no look at the cluster: ${messageOf(state)}`;
+    return flags.json ? `${JSON.stringify({ error })}\n` : `${error}\n`;
+  }
+  return flags.json ? `${JSON.stringify(state)}\n` : escapeLines(`${statusText(state)}\n`);
+}
+
+/** What goes up and down all the time. */
+function withoutNoise(state: ClusterStatus): ClusterStatus {
+  const quiet = { leaseAgeS: undefined, raftLag: undefined, dbSizeBytes: undefined };
+  return { ...state, rows: state.rows.map((row) => ({ ...row, ...quiet })) };
 }
 
 export async function plan(context: Context, flags: GlobalFlags): Promise<number> {

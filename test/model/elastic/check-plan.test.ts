@@ -188,6 +188,7 @@ function cluster({ voters, learners = [], clients = [], silent = [] }: Hosts): O
     volunteers: hosts.map(volunteer),
     nominations: [],
     leaving: [],
+    listed: [],
     idealSize: 5,
     changeRevision: 1,
   };

@@ -6,9 +6,10 @@ import test from 'ava';
 import { DataFolder } from '../../../src/elastic/data-folder.ts';
 import { EndpointBook } from '../../../src/elastic/endpoint-book.ts';
 import { describeExit } from '../../../src/elastic/etcd-process.ts';
-import { lockFolder } from '../../../src/elastic/folder-lock.ts';
+import { isAlive, lockFolder, startOf } from '../../../src/elastic/folder-lock.ts';
 import { StateFile } from '../../../src/elastic/state-file.ts';
-import { temporaryFolder } from '../../support/children.ts';
+import { bindToThisProcess, temporaryFolder } from '../../support/children.ts';
+import { until } from '../../support/wait.ts';
 
 test('a folder has one holder, and a dead one’s lock is taken over', async (t) => {
   const path = join(temporaryFolder('lock-'), 'agent.lock');
@@ -22,6 +23,21 @@ test('a folder has one holder, and a dead one’s lock is taken over', async (t)
   writeFileSync(path, JSON.stringify({ pid: process.pid, started: 'another process had this pid' }));
   lockFolder(path)();
   t.false(existsSync(path));
+});
+
+const linux = process.platform === 'linux' ? test : test.skip;
+
+linux('a killed process that nobody has asked for its exit code is dead', async (t) => {
+  // The shell becomes a sleep, which never asks what became of the child that it inherits.
+  const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  bindToThisProcess(parent);
+  const [line] = (await once(parent.stdout, 'data')) as [Buffer];
+  const pid = Number(line.toString());
+  const started = startOf(pid);
+  await until(() => !isAlive({ pid, started }), 'the child to be dead');
+  t.notThrows(() => process.kill(pid, 0));
+  t.is(startOf(pid), started);
+  parent.kill('SIGKILL');
 });
 
 test('what a host remembers is read back, and a damaged file is an error, not an empty one', (t) => {

@@ -12,6 +12,7 @@ interface Host {
   silent: boolean;
   proven: boolean;
   leaving: boolean;
+  afterOutage?: boolean;
   version: string;
   lag: number;
 }
@@ -22,6 +23,7 @@ const LOG_LENGTH = 1_000;
 export class Story {
   readonly #hosts = new Map<string, Host>();
   readonly #nominations = new Map<string, Nomination>();
+  readonly #listed = new Set<string>();
   #members: Member[] = [];
   #policy = { chooser: dynamicSize, minVoters: 3, deadAfterMs: 30_000 };
   #ideal = 5;
@@ -70,10 +72,13 @@ export class Story {
     silent: (names) => this.#set(names, { silent: true }),
     answers: (names) => this.#set(names, { silent: false }),
     returns: (names) => this.#set(names, { agent: true, silent: false }),
+    'after-outage': (names) => this.#set(names, { afterOutage: true }),
     'agent-gone': (names) => this.#set(names, { agent: false }),
     wiped: (names) => this.#set(names, { agent: true, silent: true, holds: undefined }),
     unproven: (names) => this.#set(names, { proven: false }),
     proven: (names) => this.#set(names, { proven: true }),
+    listed: (names) => this.#each(names, (name) => this.#listed.add(name)),
+    unlisted: (names) => this.#each(names, (name) => this.#listed.delete(name)),
     leaves: (names) => this.#set(names, { leaving: true }),
     version: ([name = '', version = '']) => this.#set([name], { version }),
     lag: ([name = '', lag]) => this.#set([name], { lag: Number(lag) }),
@@ -164,6 +169,7 @@ export class Story {
       volunteers: hosts.flatMap((host, index) => (host.agent ? [volunteerOf(host, index)] : [])),
       nominations: [...this.#nominations.values()],
       leaving: hosts.filter((host) => host.leaving).map((host) => host.name),
+      listed: [...this.#listed],
       idealSize: this.#ideal,
       change: this.#change,
       changeRevision: this.#revision,
@@ -258,7 +264,7 @@ export class Story {
 }
 
 function volunteerOf(host: Host, since: number): Volunteer {
-  const { name, proven, version: etcdVersion, holds } = host;
+  const { name, proven, version: etcdVersion, holds, afterOutage } = host;
   return {
     host: name,
     incarnation: `${name}-1`,
@@ -267,6 +273,7 @@ function volunteerOf(host: Host, since: number): Volunteer {
     proven,
     etcdVersion,
     holds,
+    afterOutage,
     since,
   };
 }

@@ -77,6 +77,7 @@ function member(host: string, kind: string): MemberView {
     answers: !'DS'.includes(kind),
     agent: !'DA'.includes(kind),
     dead: kind === 'D',
+    patienceMs: 30_000,
     leaving: false,
     lag: 0,
     answeringForMs: 10_000,

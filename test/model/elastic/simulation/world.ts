@@ -113,10 +113,21 @@ export class World {
       volunteers: this.volunteers(),
       nominations: [...this.nominations.values()],
       leaving: [...this.leaving],
+      listed: this.#listed(),
       idealSize: this.idealSize,
       change: this.change,
       changeRevision: this.changeRevision,
     };
+  }
+
+  /** A voter is, until its agent hears that it is to go: one that is dead or paused hears nothing. */
+  #listed(): string[] {
+    const { change } = this;
+    const goes = change?.kind === 'remove' && change.phase === 'open' ? change.memberId : undefined;
+    return this.hosts
+      .filter((host) => this.memberOf(host)?.isLearner === false)
+      .filter((host) => host.holds !== goes || !host.agent || this.nowMs < host.pausedUntilMs)
+      .map((host) => host.name);
   }
 
   /** Its newest answer may be up to 0.9 s old: it need not be up any more. */
