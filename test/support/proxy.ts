@@ -14,6 +14,8 @@ export interface Proxy {
   cut(): void;
   /** While on: accepts and forwards nothing either way, and says nothing about it. */
   blackhole(on: boolean): void;
+  /** The connections that there are look established from here on and carry nothing; new ones are served. */
+  orphan(): void;
   /** Adds so much to each chunk's way, in both directions. */
   delay(ms: number): void;
   /** While on: new connections are accepted and destroyed. */
@@ -33,16 +35,17 @@ function reset(socket: Socket): void {
 export async function startProxy(target: string): Promise<Proxy> {
   const { protocol, hostname, port: targetPort } = new URL(target);
   const pairs = new Set<readonly [Socket, Socket]>();
+  const orphans = new Set<Socket>();
   const state = { accepted: 0, bytesUp: 0, bytesDown: 0, hole: false, refuse: false, delayMs: 0 };
 
   function pipe(from: Socket, to: Socket, count: (bytes: number) => void): void {
     from.on('data', (chunk: Buffer) => {
-      if (state.hole) return;
+      if (state.hole || orphans.has(from)) return;
       count(chunk.length);
       if (state.delayMs === 0) to.write(chunk);
       else setTimeout(() => to.writable && to.write(chunk), state.delayMs);
     });
-    from.on('end', () => state.hole || to.end());
+    from.on('end', () => state.hole || orphans.has(from) || to.end());
     from.on('error', () => {});
   }
 
@@ -65,10 +68,11 @@ export async function startProxy(target: string): Promise<Proxy> {
     });
     down.on('close', () => {
       pairs.delete(pair);
+      for (const socket of pair) orphans.delete(socket);
       up.destroy();
     });
     up.on('close', () => {
-      if (!state.hole) down.destroy();
+      if (!state.hole && !orphans.has(up)) down.destroy();
     });
   });
 
@@ -100,6 +104,9 @@ export async function startProxy(target: string): Promise<Proxy> {
     blackhole(on) {
       if (state.hole && !on) cut();
       state.hole = on;
+    },
+    orphan() {
+      for (const socket of [...pairs].flat()) orphans.add(socket);
     },
     delay(ms) {
       state.delayMs = ms;
