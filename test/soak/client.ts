@@ -33,6 +33,8 @@ class Participant {
   #leave: () => void = () => {};
   #subscriptions = 0;
   #values = 0;
+  /** What became of it of late. */
+  readonly #said: string[] = [];
   isAllThere = false;
 
   constructor(index: number, plan: ClientPlan) {
@@ -48,6 +50,7 @@ class Participant {
       candidate: this.#plan.candidate,
       connectTimeout: Number.POSITIVE_INFINITY,
     });
+    this.#client.state$.subscribe((state) => this.#note(state));
     tell({ is: 'connected', client: this.#index, atMs: Date.now() });
     const { service, watcher } = this.#plan;
     if (service) await this.#register(service);
@@ -75,6 +78,12 @@ class Participant {
     }
   }
 
+  explain(): string {
+    const { state, error, value } = this.#registration ?? {};
+    const told = this.#registration ? `${value} ${state} ${error?.message ?? ''}` : 'no registration';
+    return `${this.#client?.state}, ${told}; ${this.#said.slice(-12).join(', ')}`;
+  }
+
   async close(): Promise<void> {
     this.#unsubscribe();
     this.#asked(undefined);
@@ -100,7 +109,14 @@ class Participant {
 
   async #register({ key, heartbeat }: ServicePlan): Promise<void> {
     // Not waited for: a predecessor that was killed may hold the key for as long as an outage of the store lasts.
-    this.#registration = await this.#client?.addKey(key, this.#nextValue(), { heartbeat, wait: false });
+    const registration = await this.#client?.addKey(key, this.#nextValue(), { heartbeat, wait: false });
+    registration?.state$.subscribe((state) => this.#note(`${state} ${registration.error?.message ?? ''}`));
+    this.#registration = registration;
+  }
+
+  #note(what: string): void {
+    this.#said.push(`${new Date().toISOString().slice(17, 23)} ${what}`);
+    if (this.#said.length > 20) this.#said.shift();
   }
 
   #nextValue(): string {
@@ -202,6 +218,7 @@ const input = createInterface(process.stdin).on('line', (line) => {
   const order = JSON.parse(line) as Order;
   if (order.do === 'block') block(order.ms);
   else if (order.do === 'sample') sample();
+  else if (order.do === 'explain') tell({ is: 'explained', what: participants[order.client]?.explain() ?? '' });
   else if (order.do === 'close') void close();
   else {
     isBusy = order.do === 'busy';

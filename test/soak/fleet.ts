@@ -12,6 +12,8 @@ import type { Stretch } from './pulse.ts';
 
 const PROGRAM = fileURLToPath(new URL('./client.ts', import.meta.url));
 
+const EXPLAIN_MS = 2_000;
+
 export type Heard = Extract<Report, { is: 'listing' }>;
 
 /** What one client of the process wants and was told. */
@@ -45,6 +47,7 @@ export class FleetProcess {
   #child: ChildProcess | undefined;
   #isMeantToEnd = false;
   #onSample: ((sample: Sample) => void) | undefined;
+  #onExplained: ((what: string) => void) | undefined;
   exit: Promise<{ code: number | null; signal: NodeJS.Signals | null }> | undefined;
 
   private constructor(plan: ProcessPlan, proxies: readonly NetworkProxy[], seed: number, listener: FleetListener) {
@@ -139,6 +142,18 @@ export class FleetProcess {
     });
   }
 
+  /** In words, for a report of what went wrong. */
+  explain(client: number): Promise<string> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve('nothing'), EXPLAIN_MS);
+      this.#onExplained = (what) => {
+        clearTimeout(timer);
+        resolve(what);
+      };
+      this.order({ do: 'explain', client });
+    });
+  }
+
   async destroy(): Promise<void> {
     await this.kill();
     await Promise.all(this.proxies.map((proxy) => proxy.close()));
@@ -176,6 +191,9 @@ export class FleetProcess {
         return;
       case 'sample':
         this.#onSample?.(report);
+        return;
+      case 'explained':
+        this.#onExplained?.(report.what);
         return;
       case 'broken':
         this.#listener.broke(`${this.plan.name}: ${report.what}`);

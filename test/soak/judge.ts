@@ -25,6 +25,23 @@ interface PendingListing {
   readonly listing: Heard;
 }
 
+/** Something that is not as it is to be, and whose. */
+export interface Wrong {
+  readonly process: FleetProcess;
+  readonly client: number;
+  readonly what: string;
+}
+
+export interface Lag {
+  readonly ms: number;
+  readonly who: string;
+  readonly via: 'mirror' | 'direct';
+  readonly calledItselfLive: boolean;
+  /** Something had befallen the watching process or its network. */
+  readonly wasTroubled: boolean;
+  readonly at: string;
+}
+
 interface Silenced {
   readonly process: FleetProcess;
   readonly incarnation: number;
@@ -45,9 +62,8 @@ export class Judge {
   listings = 0;
   departures = 0;
   ghostsChecked = 0;
-  /** Milliseconds from a change in the store until a list showed it; of lists that called themselves live meanwhile. */
-  readonly lags: number[] = [];
-  readonly lagsWhileLive: number[] = [];
+  /** From a change in the store until a list showed it. */
+  readonly lags: Lag[] = [];
   /** How long a list called itself stale at the longest. */
   longestStaleMs = 0;
   /** How long after its due time a dead process's key went, at the worst; negative: that much before. */
@@ -107,9 +123,7 @@ export class Judge {
   }
 
   /** The first service that is not as its process wants it, or undefined when all are. */
-  missingService(
-    processes: readonly FleetProcess[],
-  ): { process: FleetProcess; client: number; what: string } | undefined {
+  missingService(processes: readonly FleetProcess[]): Wrong | undefined {
     for (const process of processes) {
       for (const [client, { service }] of process.plan.clients.entries()) {
         if (!service) continue;
@@ -123,7 +137,7 @@ export class Judge {
   }
 
   /** The first list that is not what the store holds, or not live. */
-  wrongList(processes: readonly FleetProcess[]): { process: FleetProcess; what: string } | undefined {
+  wrongList(processes: readonly FleetProcess[]): Wrong | undefined {
     for (const process of processes) {
       for (const [client, { watcher }] of process.plan.clients.entries()) {
         if (!watcher) continue;
@@ -132,7 +146,7 @@ export class Judge {
         if (last?.status === 'live' && last.told === stored) continue;
         const { via, values } = watcher;
         const what = `client ${client} of ${process.plan.name} (${watcher.path}, ${via}${values ? ', values' : ''}) has ${last?.status} "${last?.told}" at ${last?.revision}, the store "${stored}"`;
-        return { process, what };
+        return { process, client, what };
       }
     }
     return undefined;
@@ -157,8 +171,14 @@ export class Judge {
       const changedMs = this.#history.firstChangeMs(path, values, before.revision, listing.revision);
       if (changedMs === undefined) continue;
       const lagMs = Math.max(0, listing.atMs - changedMs);
-      this.lags.push(lagMs);
-      if (before.status === 'live') this.lagsWhileLive.push(lagMs);
+      this.lags.push({
+        ms: lagMs,
+        who,
+        via: watcherOf(process, client).via,
+        calledItselfLive: before.status === 'live',
+        wasTroubled: process.wasTroubled(changedMs - 2_000, listing.atMs),
+        at: new Date(listing.atMs).toISOString(),
+      });
     }
   }
 
@@ -179,9 +199,10 @@ export class Judge {
 
   #judgeGhost({ key }: ServicePlan, by: string, atMs: number, deadlineMs: number): void {
     const changes = this.#history.of(key);
-    const last = changes.findLastIndex((change) => change.value?.startsWith(by));
+    // What was on its way when it fell silent is still written.
+    const last = changes.findLastIndex((change) => change.atMs <= atMs + SLACK_MS);
+    if (!changes[last]?.value?.startsWith(by)) return;
     const then = changes[last + 1];
-    if (last === -1 || (then && then.atMs < atMs)) return;
     this.ghostsChecked += 1;
     const overMs = (then?.atMs ?? Date.now()) - deadlineMs;
     this.worstGhostMs = Math.max(this.worstGhostMs, overMs);

@@ -11,7 +11,8 @@ export interface ClientOrders extends ProcessPlan {
 /** `busy`: come, go and change by chance. `quiet`: be all there, and leave it so. `block`: stand still for `ms`. */
 export type Order =
   | { readonly do: 'busy' | 'quiet' | 'sample' | 'close' }
-  | { readonly do: 'block'; readonly ms: number };
+  | { readonly do: 'block'; readonly ms: number }
+  | { readonly do: 'explain'; readonly client: number };
 
 export interface Sample {
   readonly rssMb: number;
@@ -44,4 +45,4 @@ export type Report =
   | ({ readonly is: 'sample' } & Sample)
   /** Nothing is left to do of what `quiet` asks. */
   | { readonly is: 'quiet' }
-  | { readonly is: 'broken'; readonly what: string };
+  | { readonly is: 'explained' | 'broken'; readonly what: string };

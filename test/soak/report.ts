@@ -21,6 +21,7 @@ function spread(values: readonly number[]) {
 export function makeReport(soak: Soak, commit: string, startedAt: string) {
   const { judge, options } = soak;
   const broken = (...promises: string[]) => judge.violations.filter(({ promise }) => promises.includes(promise)).length;
+  const undisturbed = judge.lags.filter(({ calledItselfLive, wasTroubled }) => calledItselfLive && !wasTroubled);
   return {
     startedAt,
     commit,
@@ -39,8 +40,10 @@ export function makeReport(soak: Soak, commit: string, startedAt: string) {
     listings: { checked: judge.listings, wrong: broken('L1', 'L6') },
     historyChanges: soak.history.changes,
     /** The whole time, faults and outages included. */
-    behindMs: spread(judge.lags),
-    behindWhileLiveMs: spread(judge.lagsWhileLive),
+    behindMs: spread(judge.lags.map(({ ms }) => ms)),
+    /** Of lists that called themselves live, and to whose process nothing had happened: what befalls others and the store is left. */
+    behindUndisturbedMs: spread(undisturbed.map(({ ms }) => ms)),
+    worstUndisturbed: undisturbed.sort((a, b) => b.ms - a.ms).slice(0, 10),
     longestStaleMs: Math.round(judge.longestStaleMs),
     servicesBackMs: spread(soak.recoveries.map(({ servicesMs }) => servicesMs)),
     listsRightMs: spread(soak.recoveries.map(({ listsMs }) => listsMs)),
@@ -76,7 +79,7 @@ function rounded<T extends object>(sample: T): T {
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
 
 export function asMarkdown(report: SoakReport): string {
-  const { size, ghosts, listings, behindMs, behindWhileLiveMs, servicesBackMs, listsRightMs } = report;
+  const { size, ghosts, listings, behindMs, behindUndisturbedMs, servicesBackMs, listsRightMs } = report;
   const total = Object.values(report.faults).reduce((sum, n) => sum + n, 0);
   return `# Soak
 
@@ -100,7 +103,7 @@ ${report.isInterrupted ? '\n**It was interrupted: this is no result.**\n' : ''}
 | departures from the store without a reason | ${report.violations.filter(({ promise }) => promise === 'R4').length} of ${report.departures} |
 | unhandled rejections, uncaught exceptions, warnings, unexpected ends, output on stderr | ${report.violations.filter(({ promise }) => promise === 'S3').length} |
 | a list behind the store, faults and outages included (p50, p99, longest) | ${behindMs.p50} ms, ${seconds(behindMs.p99)}, ${seconds(behindMs.max)} |
-| … while it called itself live | ${behindWhileLiveMs.p50} ms, ${seconds(behindWhileLiveMs.p99)}, ${seconds(behindWhileLiveMs.max)} |
+| … of lists that called themselves live, to whose process nothing had happened | ${behindUndisturbedMs.p50} ms, ${seconds(behindUndisturbedMs.p99)}, ${seconds(behindUndisturbedMs.max)} |
 | the longest that a list called itself stale | ${seconds(report.longestStaleMs)} |
 
 ## Faults

@@ -8,7 +8,7 @@ import { etcdctl } from '../support/etcdctl.ts';
 import { drawFaults, type Fault, type FaultWorld } from './faults.ts';
 import { FleetProcess } from './fleet.ts';
 import { asTold, History } from './history.ts';
-import { Judge, SLACK_MS } from './judge.ts';
+import { Judge, SLACK_MS, type Wrong } from './judge.ts';
 import { directoriesOf, type FleetSize, planFleet } from './plan.ts';
 import { Pulse } from './pulse.ts';
 import { Recorder } from './recorder.ts';
@@ -192,8 +192,8 @@ export class Soak {
   }
 
   /** When nothing was wrong any more. */
-  async #within<W extends { readonly process: FleetProcess; readonly what: string }>(
-    findWrong: () => W | undefined,
+  async #within(
+    findWrong: () => Wrong | undefined,
     dueMs: (process: FleetProcess) => number,
     violate: (what: string) => void,
   ): Promise<number> {
@@ -207,7 +207,7 @@ export class Soak {
       this.longestOwnStallMs = Math.max(this.longestOwnStallMs, ownStallMs);
       if (!isBroken && nowMs > dueMs(wrong.process) + SLACK_MS + 2 * ownStallMs) {
         isBroken = true;
-        violate(wrong.what);
+        violate(`${wrong.what}; its process says: ${await wrong.process.explain(wrong.client)}`);
       }
       if (nowMs > giveUpMs) throw new Error(`never right again: ${wrong.what}`);
       await this.#pause(LOOK_MS);
@@ -232,6 +232,8 @@ export class Soak {
       if (end?.code !== 0)
         this.judge.violate('S3', `${this.processes[i]?.plan.name} did not end after close: ${JSON.stringify(end)}`);
     }
+    for (const directory of directoriesOf(this.options.size))
+      await etcdctl(endpoint, 'del', '--prefix', `${directory}//`);
     const onLeases = ['/svc/', '/_sessions/', '/_watcherLock/'];
     const left = (await Promise.all(onLeases.map((prefix) => stored(endpoint, prefix)))).flat().map(({ key }) => key);
     if (left.length > 0) this.judge.violate('S2', `all have closed, and ${left.join(', ')} is left`);
