@@ -45,8 +45,8 @@ export function directoriesOf({ directories }: FleetSize): string[] {
   return Array.from({ length: directories }, (_, i) => `/svc/d${i}`);
 }
 
-/** Short and longer leases in turn: a ttl of 2 s is the hardest, 5 s leaves room for an election. */
-const TTLS = [2, 5];
+/** In turn, seconds: the default, and half of it. A busy machine stands still for too long for less. */
+const TTLS = [5, 10];
 
 export function planFleet(size: FleetSize): ProcessPlan[] {
   const directories = directoriesOf(size);

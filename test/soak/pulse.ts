@@ -62,9 +62,9 @@ export class Pulse {
     await this.#running;
   }
 
-  /** Whether the last write was acknowledged just now. */
-  get isWell(): boolean {
-    return this.leader !== undefined && Date.now() - this.#lastWriteMs < TROUBLE_MS;
+  /** When the store came back from its last trouble; now, while it has not. */
+  get returnedMs(): number {
+    return this.troublesUntil(Date.now()).at(-1)?.untilMs ?? 0;
   }
 
   /** The trouble that goes on now is one, too. */

@@ -47,6 +47,10 @@ export function makeReport(soak: Soak, commit: string, startedAt: string) {
     longestStaleMs: Math.round(judge.longestStaleMs),
     servicesBackMs: spread(soak.recoveries.map(({ servicesMs }) => servicesMs)),
     listsRightMs: spread(soak.recoveries.map(({ listsMs }) => listsMs)),
+    storeTroubles: {
+      count: soak.pulse?.troubles.length ?? 0,
+      ms: soak.pulse?.troubles.reduce((sum, it) => sum + it.untilMs - it.fromMs, 0) ?? 0,
+    },
     longestOwnStallMs: Math.round(soak.longestOwnStallMs),
     processes: soak.processes.map(({ plan, incarnation, samples }) => ({
       name: plan.name,
@@ -84,7 +88,7 @@ export function asMarkdown(report: SoakReport): string {
   return `# Soak
 
 ${size.services} services and ${size.watchers} watchers, each with a connection and a session of its own, in ${report.processes.length} processes (half of them with a ttl of
-2 s, half with 5 s); three members of etcd ${report.versions.etcd}; between each process and each member a TCP proxy. In each round the services come,
+5 s, half with 10 s); three members of etcd ${report.versions.etcd}; between each process and each member a TCP proxy. In each round the services come,
 go and change, one to five faults strike at once, and when they are over everything must come right within its bound. What the store went
 through is recorded by etcdctl, straight at each member, and every listing that a watcher was given is compared with it.
 

@@ -164,6 +164,7 @@ export class Soak {
     const from = (process: FleetProcess) =>
       Math.max(
         healedMs,
+        this.pulse.returnedMs,
         ...process.clients.map(({ connectedMs }) => connectedMs ?? Date.now()),
         this.judge.ghostDeadline(process),
       );
