@@ -77,11 +77,15 @@ function memberFault(world: FaultWorld, kind: Exclude<keyof typeof MEMBERS, 'non
   const ms = chance.int(300, 5_000);
   const [one, two] = chance.is(0.5) ? [members[0], members[1]] : [members[1], members[2]];
   const chosen = () => (kind.startsWith('leader') && pulse.leader) || (chance.pick(members) as EtcdProcess);
+  let name = '';
   return {
     kind,
-    of: `for ${ms} ms`,
+    get of() {
+      return `${name} for ${ms} ms`;
+    },
     run: async () => {
       const member = chosen();
+      name = member.name;
       if (kind === 'member restart') return member.restart();
       if (kind === 'store full') {
         await setFull(member, true);

@@ -39,6 +39,8 @@ export async function setFull(member: EtcdProcess, on: boolean): Promise<void> {
 export class Pulse {
   /** When each change of leader was seen to be over. */
   readonly leaderChangesMs: number[] = [];
+  /** Who led since when, for reports. */
+  readonly leaders: { readonly at: string; readonly name: string; readonly term: number }[] = [];
   /** Stretches in which no write was acknowledged. */
   readonly troubles: Stretch[] = [];
   leader: EtcdProcess | undefined;
@@ -97,6 +99,11 @@ export class Pulse {
     if (this.#known !== '') this.leaderChangesMs.push(Date.now());
     this.#known = known;
     this.leader = this.#ids.get(newest.leader);
+    this.leaders.push({
+      at: new Date().toISOString(),
+      name: this.leader?.name ?? newest.leader,
+      term: Number(newest.raftTerm),
+    });
   }
 
   async #write(): Promise<void> {

@@ -33,6 +33,8 @@ export function makeReport(soak: Soak, commit: string, startedAt: string) {
     rounds: soak.rounds,
     faults: Object.fromEntries([...soak.faults].sort(([a], [b]) => (a < b ? -1 : 1))),
     leaderChanges: soak.pulse?.leaderChangesMs.length ?? 0,
+    leaders: soak.pulse?.leaders ?? [],
+    timeline: soak.timeline,
     ghosts: { checked: judge.ghostsChecked, over: broken('R2'), worstMs: Math.round(judge.worstGhostMs) },
     missingAfterHeal: broken('R4'),
     wrongListsAfterHeal: broken('L2'),

@@ -42,6 +42,9 @@ export class Soak {
   readonly options: SoakOptions;
   readonly faults = new Map<string, number>();
   readonly recoveries: Recovery[] = [];
+  /** Each fault with its beginning and its end. */
+  readonly timeline: { readonly kind: string; readonly of: string; readonly from: string; readonly until: string }[] =
+    [];
   readonly memberMemory: { readonly name: string; readonly startMb: number; endMb: number }[] = [];
   rounds = 0;
   judge!: Judge;
@@ -146,7 +149,9 @@ export class Soak {
       await Promise.all(
         this.#now.map(async (fault, i) => {
           await sleep(delays[i]);
+          const from = new Date().toISOString();
           await fault.run();
+          this.timeline.push({ kind: fault.kind, of: fault.of, from, until: new Date().toISOString() });
           this.faults.set(fault.kind, (this.faults.get(fault.kind) ?? 0) + 1);
         }),
       );
@@ -233,8 +238,7 @@ export class Soak {
       if (end?.code !== 0)
         this.judge.violate('S3', `${this.processes[i]?.plan.name} did not end after close: ${JSON.stringify(end)}`);
     }
-    for (const directory of directoriesOf(this.options.size))
-      await etcdctl(endpoint, 'del', '--prefix', `${directory}//`);
+    for (const directory of directoriesOf(this.options.size)) await clearForeign(endpoint, directory);
     const onLeases = ['/svc/', '/_sessions/', '/_watcherLock/'];
     const left = (await Promise.all(onLeases.map((prefix) => stored(endpoint, prefix)))).flat().map(({ key }) => key);
     if (left.length > 0) this.judge.violate('S2', `all have closed, and ${left.join(', ')} is left`);
@@ -300,6 +304,12 @@ export class Soak {
     await this.#cluster?.destroy();
     this.#loop.disable();
   }
+}
+
+/** What an operator could not take away again because the member that was asked had just been struck. */
+async function clearForeign(endpoint: string, directory: string): Promise<void> {
+  await etcdctl(endpoint, 'del', '--prefix', `${directory}//`);
+  await etcdctl(endpoint, 'del', `${directory}/theirs`);
 }
 
 async function stored(endpoint: string, prefix: string): Promise<{ key: string; mod: number }[]> {
