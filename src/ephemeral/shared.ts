@@ -3,6 +3,7 @@ import type { Clock } from '../core/clock.ts';
 import { Connection } from '../core/connection.ts';
 import { ClosedError } from '../core/errors.ts';
 import { Session } from '../core/session.ts';
+import type { Standby } from '../core/standby.ts';
 import type { Store } from '../core/store.ts';
 import { WatchHub } from '../core/watch-hub.ts';
 import type { ConnectionState } from './api.ts';
@@ -30,8 +31,11 @@ export class Shared {
   readonly #state: CurrentState<ConnectionState>;
   #closing: Promise<void> | undefined;
 
-  constructor(store: Store, clock: Clock, options: ResolvedOptions) {
+  readonly #standby: Standby | undefined;
+
+  constructor(store: Store, clock: Clock, options: ResolvedOptions, standby?: Standby) {
     this.options = options;
+    this.#standby = standby;
     this.telemetry = new Telemetry(options.stats, options.logger);
     const ttlMs = options.ttl * 1_000;
     this.connection = new Connection(store, { clock, ttlMs, staleAfterMs: options.staleAfter * 1_000 });
@@ -40,6 +44,7 @@ export class Shared {
       ttl: options.ttl,
       fencePrefix: options.namespace + SESSIONS_PREFIX,
       onBeat: (ok) => this.telemetry.count(ok ? 'heartbeat.done' : 'heartbeat.failed'),
+      standby,
     });
     this.#state = new CurrentState<ConnectionState>('disconnected');
     this.connection.linkUp.add(() => this.#enter('connected'));
@@ -83,6 +88,7 @@ export class Shared {
     for (const registration of registrations) registration.end();
     this.hub.close();
     this.connection.close();
+    await this.#standby?.close();
     this.#enter('closed');
     this.#state.complete();
   }
