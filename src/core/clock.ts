@@ -1,4 +1,5 @@
 import { uptime } from 'node:os';
+import { onAbort } from './on-abort.ts';
 
 /** Time and chance, as arguments: a test passes its own. */
 export interface Clock {
@@ -83,14 +84,15 @@ export function systemClock(): Clock {
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
-    const onAbort = () => {
-      timer.clear();
-      reject(signal?.reason);
-    };
     const timer = clock.setTimeout(() => {
-      signal?.removeEventListener('abort', onAbort);
+      off?.();
       resolve();
     }, ms);
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const off =
+      signal &&
+      onAbort(signal, () => {
+        timer.clear();
+        reject(signal.reason);
+      });
   });
 }

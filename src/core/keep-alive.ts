@@ -2,6 +2,7 @@ import type { Timer } from './clock.ts';
 import type { Connection, Link } from './connection.ts';
 import { ConnectionError, EphemeralError, RevokedError } from './errors.ts';
 import { debugLog } from './log.ts';
+import { onAbort } from './on-abort.ts';
 import type { KeepAliveStream, Lease } from './store.ts';
 
 const log = debugLog('session');
@@ -172,14 +173,13 @@ export function renewOnce(connection: Connection, lease: Lease, link: Link): Pro
     const done = () => {
       timer.clear();
       off();
-      closing.removeEventListener('abort', onClose);
+      offClose();
       stream.close();
     };
-    const onClose = () => {
+    const offClose = onAbort(closing, () => {
       done();
       reject(closing.reason);
-    };
-    closing.addEventListener('abort', onClose, { once: true });
+    });
     const fail = (error: EphemeralError) => {
       done();
       connection.suspect(link.generation, error);

@@ -9,6 +9,7 @@ import {
   PathNotFoundError,
   WatchStoppedError,
 } from '../core/errors.ts';
+import { onAbort } from '../core/on-abort.ts';
 import { parsePath } from '../core/paths.ts';
 import type {
   AddDirOptions,
@@ -237,15 +238,15 @@ export class EphemeralOverStore implements Ephemeral {
         }
         return () => {};
       }
-      const onAbort = () =>
+      const stop = () =>
         subscriber.error(
           new WatchStoppedError(`the list of ${path} was stopped by its signal`, { cause: signal?.reason }),
         );
       if (signal?.aborted) {
-        onAbort();
+        stop();
         return () => {};
       }
-      signal?.addEventListener('abort', onAbort, { once: true });
+      const off = signal && onAbort(signal, stop);
       const leave = this.#directory(parsed, values, via).subscribe({
         missing,
         next: (listing) => subscriber.next(listing),
@@ -253,7 +254,7 @@ export class EphemeralOverStore implements Ephemeral {
         complete: () => subscriber.complete(),
       });
       return () => {
-        signal?.removeEventListener('abort', onAbort);
+        off?.();
         leave();
       };
     });
@@ -293,14 +294,13 @@ export class EphemeralOverStore implements Ephemeral {
     }
     this.#shared.startSession();
     const { until } = options;
-    const onUntil = () => void registration.remove();
     const registration = new OwnedKey(
       {
         session,
         hub,
         telemetry,
         onGone: (gone) => {
-          until?.removeEventListener('abort', onUntil);
+          offUntil?.();
           if (registrations.get(key) === gone) registrations.delete(key);
         },
       },
@@ -314,7 +314,7 @@ export class EphemeralOverStore implements Ephemeral {
       },
     );
     registrations.set(key, registration);
-    until?.addEventListener('abort', onUntil, { once: true });
+    const offUntil = until && onAbort(until, () => void registration.remove());
     return registration;
   }
 
