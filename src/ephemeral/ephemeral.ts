@@ -11,6 +11,7 @@ import {
 } from '../core/errors.ts';
 import { onAbort } from '../core/on-abort.ts';
 import { parsePath } from '../core/paths.ts';
+import { firstKey } from '../core/store.ts';
 import type {
   AddDirOptions,
   AddKeyOptions,
@@ -87,11 +88,13 @@ export class EphemeralOverStore implements Ephemeral {
         },
         retry,
       );
-      if (answer.succeeded || options.exclusive === false) return;
       // Ours, when an earlier try of this call was done and its answer lost.
-      const [result] = answer.results;
-      const stored = result?.type === 'range' ? result.kvs[0] : undefined;
-      if (stored && Buffer.from(stored.value).toString() === nonce) return;
+      const stored = answer.succeeded ? undefined : firstKey(answer.results[0]);
+      const isOurs = answer.succeeded || (stored && Buffer.from(stored.value).toString() === nonce);
+      if (isOurs || options.exclusive === false) {
+        this.#shared.added.remember(key, nonce, answer.header.revision, answer.epoch);
+        return;
+      }
       throw new PathExistsError(`directory ${parsed} was added before: pass exclusive: false where that is fine`);
     });
   }
@@ -117,9 +120,11 @@ export class EphemeralOverStore implements Ephemeral {
           this.#shared.connection.callOptions,
         );
       }, retry);
-      if (answer.succeeded) return;
       const [added] = answer.results;
-      const isThere = added?.type === 'range' && added.count > 0;
+      const isThere = !answer.succeeded && added?.type === 'range' && added.count > 0;
+      // Also where it was lost with the store, and would be made again.
+      if (!isThere) this.#shared.added.forget(keys.added);
+      if (answer.succeeded) return;
       if (isThere) throw new DirectoryNotEmptyError(`directory ${parsed} has children: remove them first`);
       // Gone by an earlier try of this very call, whose answer was lost.
       if (attempts === 1) throw new PathNotFoundError(`directory ${parsed} was not added with addDir`);

@@ -6,6 +6,7 @@ import { Session } from '../core/session.ts';
 import type { Standby } from '../core/standby.ts';
 import type { Store } from '../core/store.ts';
 import { WatchHub } from '../core/watch-hub.ts';
+import { AddedDirectories } from './added-directories.ts';
 import type { ConnectionState } from './api.ts';
 import { CurrentState } from './current-state.ts';
 import { SESSIONS_PREFIX } from './keys.ts';
@@ -28,6 +29,7 @@ export class Shared {
   /** By their keys in the store. */
   readonly registrations = new Map<string, OwnedKey>();
   readonly directories = new Map<string, LiveDirectory>();
+  readonly added: AddedDirectories;
   readonly #state: CurrentState<ConnectionState>;
   #closing: Promise<void> | undefined;
 
@@ -40,6 +42,7 @@ export class Shared {
     const ttlMs = options.ttl * 1_000;
     this.connection = new Connection(store, { clock, ttlMs, staleAfterMs: options.staleAfter * 1_000 });
     this.hub = new WatchHub(this.connection);
+    this.added = new AddedDirectories(this.connection, this.hub);
     this.session = new Session(this.connection, {
       ttl: options.ttl,
       fencePrefix: options.namespace + SESSIONS_PREFIX,
