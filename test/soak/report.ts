@@ -1,5 +1,5 @@
 /** What came of a soak, as JSON and as a page to read. */
-import { cpus, totalmem } from 'node:os';
+import { cpus, tmpdir, totalmem } from 'node:os';
 import { etcdVersion } from '../support/etcd-process.ts';
 import type { Soak } from './soak.ts';
 
@@ -28,6 +28,8 @@ export function makeReport(soak: Soak, commit: string, startedAt: string) {
     command: `npm run soak -- --minutes ${options.minutes} --seed ${options.seed}`,
     versions: { node: process.versions.node, etcd: etcdVersion() },
     machine: { cores: cpus().length, memoryGb: Math.round(totalmem() / 2 ** 30) },
+    /** Where the members keep their data: with /dev/shm no disk is in play. */
+    dataFolder: tmpdir(),
     size: options.size,
     isInterrupted: soak.isInterrupted,
     rounds: soak.rounds,
@@ -94,7 +96,8 @@ ${size.services} services and ${size.watchers} watchers, each with a connection 
 go and change, one to five faults strike at once, and when they are over everything must come right within its bound. What the store went
 through is recorded by etcdctl, straight at each member, and every listing that a watcher was given is compared with it.
 
-\`${report.command}\`, begun ${report.startedAt}, commit ${report.commit}, Node ${report.versions.node}, ${report.machine.cores} cores, ${report.machine.memoryGb} GB.
+\`${report.command}\`, begun ${report.startedAt}, commit ${report.commit}, Node ${report.versions.node}, ${report.machine.cores} cores, ${report.machine.memoryGb} GB, the members' data in
+${report.dataFolder}.
 ${report.isInterrupted ? '\n**It was interrupted: this is no result.**\n' : ''}
 | promise | found |
 |---|---|

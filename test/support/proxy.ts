@@ -31,6 +31,39 @@ function reset(socket: Socket): void {
   else socket.resetAndDestroy();
 }
 
+/** Whatever the delay becomes meanwhile, nothing overtakes what went in before it: a stream of bytes keeps its order. */
+class DelayLine {
+  readonly #delayMs: () => number;
+  readonly #waiting: { readonly dueMs: number; readonly run: () => void }[] = [];
+
+  constructor(delayMs: () => number) {
+    this.#delayMs = delayMs;
+  }
+
+  pass(run: () => void): void {
+    const delayMs = this.#delayMs();
+    if (delayMs === 0 && this.#waiting.length === 0) {
+      run();
+      return;
+    }
+    this.#waiting.push({ dueMs: performance.now() + delayMs, run });
+    if (this.#waiting.length === 1) this.#wait();
+  }
+
+  #wait(): void {
+    const next = this.#waiting[0];
+    if (!next) return;
+    setTimeout(
+      () => {
+        this.#waiting.shift();
+        next.run();
+        this.#wait();
+      },
+      Math.max(0, next.dueMs - performance.now()),
+    );
+  }
+}
+
 /** `target` is an address such as `http://127.0.0.1:2379`. */
 export async function startProxy(target: string): Promise<Proxy> {
   const { protocol, hostname, port: targetPort } = new URL(target);
@@ -39,13 +72,13 @@ export async function startProxy(target: string): Promise<Proxy> {
   const state = { accepted: 0, bytesUp: 0, bytesDown: 0, hole: false, refuse: false, delayMs: 0 };
 
   function pipe(from: Socket, to: Socket, count: (bytes: number) => void): void {
+    const held = new DelayLine(() => state.delayMs);
     from.on('data', (chunk: Buffer) => {
       if (state.hole || orphans.has(from)) return;
       count(chunk.length);
-      if (state.delayMs === 0) to.write(chunk);
-      else setTimeout(() => to.writable && to.write(chunk), state.delayMs);
+      held.pass(() => to.writable && to.write(chunk));
     });
-    from.on('end', () => state.hole || orphans.has(from) || to.end());
+    from.on('end', () => state.hole || orphans.has(from) || held.pass(() => to.end()));
     from.on('error', () => {});
   }
 
