@@ -1,4 +1,5 @@
 import { uptime } from 'node:os';
+import { onAbort } from './on-abort.ts';
 
 /** Time and chance, as arguments: a test passes its own. */
 export interface Clock {
@@ -22,22 +23,31 @@ const UPTIME_LOOK_MS = 20;
 /** The longest delay that a timer of Node's takes (2^31 - 1 ms); beyond it, it would fire at once. A ttl may be longer. */
 const MAX_TIMER_MS = 2_147_483_647;
 
+/** When a clock began to count. */
+export interface ClockOrigin {
+  readonly uptimeMs: number;
+  readonly monotonicMs: number;
+}
+
+/** Not `performance.now()`, which starts anew in each thread. */
+function monotonicNow(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
 /**
  * The machine's clock: the larger of the monotonic clock and the system's uptime. The monotonic clock stands still while Linux is
  * suspended, the uptime does not; neither is moved by setting the wall clock.
  */
-function makeSystemClock(): Clock {
-  const bootMs = uptime() * 1_000;
-  const startMs = performance.now();
+export function systemClockFrom({ uptimeMs, monotonicMs: startMs }: ClockOrigin): Clock {
   let suspendedMs = 0;
   let nextLookMs = 0;
   return {
     now() {
-      const monotonicMs = performance.now() - startMs;
+      const monotonicMs = monotonicNow() - startMs;
       // Node reads a file for it, so not on every call.
       if (monotonicMs >= nextLookMs) {
         nextLookMs = monotonicMs + UPTIME_LOOK_MS;
-        suspendedMs = Math.max(suspendedMs, uptime() * 1_000 - bootMs - monotonicMs - UPTIME_GRAIN_MS);
+        suspendedMs = Math.max(suspendedMs, uptime() * 1_000 - uptimeMs - monotonicMs - UPTIME_GRAIN_MS);
       }
       return monotonicMs + suspendedMs;
     },
@@ -56,8 +66,15 @@ function makeSystemClock(): Clock {
   };
 }
 
-/** One for the process, as what it looks at concerns them all. */
-const SYSTEM_CLOCK = makeSystemClock();
+const ORIGIN: ClockOrigin = { uptimeMs: uptime() * 1_000, monotonicMs: monotonicNow() };
+
+/** One for the thread, as what it looks at concerns them all. */
+const SYSTEM_CLOCK = systemClockFrom(ORIGIN);
+
+/** For another thread of this process, whose times are to be compared with ours. */
+export function systemClockOrigin(): ClockOrigin {
+  return ORIGIN;
+}
 
 export function systemClock(): Clock {
   return SYSTEM_CLOCK;
@@ -67,14 +84,15 @@ export function systemClock(): Clock {
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
-    const onAbort = () => {
-      timer.clear();
-      reject(signal?.reason);
-    };
     const timer = clock.setTimeout(() => {
-      signal?.removeEventListener('abort', onAbort);
+      off?.();
       resolve();
     }, ms);
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const off =
+      signal &&
+      onAbort(signal, () => {
+        timer.clear();
+        reject(signal.reason);
+      });
   });
 }

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import pRetry from 'p-retry';
 import { abortable } from './abortable.ts';
 import { backoffMs } from './backoff.ts';
@@ -6,6 +5,7 @@ import { type Clock, sleep, type Timer } from './clock.ts';
 import { ClosedError, ConnectionError, EphemeralError, UnauthenticatedError } from './errors.ts';
 import { Listeners } from './listeners.ts';
 import { debugLog, messageOf } from './log.ts';
+import { onAbort } from './on-abort.ts';
 import type { CallOptions, Header, RangeOp, RangeResult, Store, Txn, TxnResult } from './store.ts';
 
 const log = debugLog('connection');
@@ -83,8 +83,6 @@ export class Connection {
     this.#ttlMs = options.ttlMs;
     this.#staleAfterMs = options.staleAfterMs;
     this.#lastHeardMs = options.clock.now();
-    // Everything that waits listens here: Node would take more than ten for a leak, and say so on the user's stderr.
-    setMaxListeners(0, this.#closing.signal);
     this.callOptions = { timeoutMs: Math.min(MAX_TIMEOUT_MS, Math.max(2_000, options.ttlMs)) };
   }
 
@@ -176,24 +174,18 @@ export class Connection {
     if (this.#link) return this.#link;
     return new Promise<Link>((resolve, reject) => {
       const done = () => {
-        off();
-        signal?.removeEventListener('abort', onAbort);
-        this.#closing.signal.removeEventListener('abort', onClose);
+        for (const off of offs) off();
       };
-      const onAbort = () => {
-        done();
-        reject(signal?.reason);
-      };
-      const onClose = () => {
-        done();
-        reject(this.#closing.signal.reason);
-      };
-      const off = this.linkUp.add((link) => {
+      const onUp = (link: Link) => {
         done();
         resolve(link);
-      });
-      signal?.addEventListener('abort', onAbort, { once: true });
-      this.#closing.signal.addEventListener('abort', onClose, { once: true });
+      };
+      const rejectWith = (aborted: AbortSignal) => () => {
+        done();
+        reject(aborted.reason);
+      };
+      const signals = signal ? [signal, this.#closing.signal] : [this.#closing.signal];
+      const offs = [this.linkUp.add(onUp), ...signals.map((one) => onAbort(one, rejectWith(one)))];
     });
   }
 
@@ -215,9 +207,9 @@ export class Connection {
     const startMs = this.clock.now();
     // Not AbortSignal.any: on a long-lived signal of the caller's it would leave something behind with each call.
     const stop = new AbortController();
-    const onAbort = () => stop.abort(signal?.reason);
-    if (signal?.aborted) onAbort();
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const giveUp = () => stop.abort(signal?.reason);
+    if (signal?.aborted) giveUp();
+    const off = signal && onAbort(signal, giveUp);
     const timer = Number.isFinite(budgetMs)
       ? this.clock.setTimeout(() => stop.abort(this.#unreachable(budgetMs)), budgetMs)
       : undefined;
@@ -239,7 +231,7 @@ export class Connection {
       throw stop.signal.aborted ? stop.signal.reason : error;
     } finally {
       timer?.clear();
-      signal?.removeEventListener('abort', onAbort);
+      off?.();
     }
   }
 

@@ -2,6 +2,7 @@ import type { Timer } from './clock.ts';
 import type { Connection, Link } from './connection.ts';
 import { ConnectionError, EphemeralError, RevokedError } from './errors.ts';
 import { debugLog } from './log.ts';
+import { onAbort } from './on-abort.ts';
 import type { KeepAliveStream, Lease } from './store.ts';
 
 const log = debugLog('session');
@@ -21,6 +22,10 @@ export interface KeepAliveEvents {
   onPeriod(): void;
   /** A keepalive was answered, or not in time. */
   onBeat(ok: boolean): void;
+  /** A keepalive that was sent then has been answered. */
+  onRenewed(sentMs: number): void;
+  /** The deadline has passed: whoever knows of a later renewal says so now, with `renewed`. */
+  onDeadline(): void;
 }
 
 /** Renews one lease on one stream, and gives it up at the send time of the last answered keepalive plus the granted ttl. */
@@ -55,6 +60,11 @@ export class KeepAlive {
     return this.#deadlineMs;
   }
 
+  /** Somebody else renewed the lease with a keepalive that was sent then. */
+  renewed(sentMs: number): void {
+    this.#deadlineMs = Math.max(this.#deadlineMs, sentMs + this.#lease.ttl * 1_000);
+  }
+
   stop(): void {
     this.#isOver = true;
     for (const off of this.#off) off();
@@ -80,6 +90,8 @@ export class KeepAlive {
   #armDeadline(): void {
     const { clock, store } = this.#connection;
     this.#after(Math.max(0, this.#deadlineMs - clock.now()), () => {
+      this.#events.onDeadline();
+      if (this.#isOver) return;
       if (clock.now() < this.#deadlineMs) return this.#armDeadline();
       this.#lose(new ConnectionError(`no keepalive was answered by ${store.endpoint} for a whole ttl`));
     });
@@ -140,6 +152,7 @@ export class KeepAlive {
     const { clock } = this.#connection;
     this.#connection.heard(0);
     this.#deadlineMs = Math.max(this.#deadlineMs, sentMs + ttl * 1_000);
+    this.#events.onRenewed(sentMs);
     this.#events.onBeat(true);
     log('lease %s renewed, %d ms after it was asked for', id, Math.round(clock.now() - sentMs));
   }
@@ -160,14 +173,13 @@ export function renewOnce(connection: Connection, lease: Lease, link: Link): Pro
     const done = () => {
       timer.clear();
       off();
-      closing.removeEventListener('abort', onClose);
+      offClose();
       stream.close();
     };
-    const onClose = () => {
+    const offClose = onAbort(closing, () => {
       done();
       reject(closing.reason);
-    };
-    closing.addEventListener('abort', onClose, { once: true });
+    });
     const fail = (error: EphemeralError) => {
       done();
       connection.suspect(link.generation, error);

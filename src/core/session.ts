@@ -6,6 +6,7 @@ import { Fence, FenceGoneError } from './fence.ts';
 import { KEEPALIVE_FRACTION, KeepAlive, leaseGone, renewOnce } from './keep-alive.ts';
 import { Listeners } from './listeners.ts';
 import { debugLog, messageOf } from './log.ts';
+import type { Standby } from './standby.ts';
 import type { Lease, Txn, TxnResult } from './store.ts';
 
 const log = debugLog('session');
@@ -32,6 +33,8 @@ export interface SessionOptions {
   /** Where the fence lies: this and the lease's id. */
   readonly fencePrefix: string;
   readonly onBeat: (ok: boolean) => void;
+  /** Renews the lease while our own event loop stands still. */
+  readonly standby?: Standby | undefined;
 }
 
 /**
@@ -61,6 +64,7 @@ export class Session {
   #isStarted = false;
   #isClosed = false;
   #nextVerifyMs = 0;
+  #verifiedAtMs = 0;
   #unverifiedTimer: Timer | undefined;
   #wantsVerification: () => boolean = () => false;
   #epoch = 0;
@@ -162,6 +166,7 @@ export class Session {
     this.#isClosed = true;
     this.#keepAlive?.stop();
     this.#keepAlive = undefined;
+    this.#options.standby?.release();
     this.#unverifiedTimer?.clear();
     this.#offLink?.();
     if (!this.#lease) return true;
@@ -226,9 +231,13 @@ export class Session {
         if (this.connection.clock.now() >= this.#nextVerifyMs) void this.#verify();
       },
       onBeat: this.#options.onBeat,
+      onRenewed: (sentMs) => this.#options.standby?.renewed(sentMs),
+      onDeadline: () => this.#catchUp(),
     });
+    this.#options.standby?.guard(this.#lease, renewedAtMs);
     this.#nextVerifyMs = 0;
-    this.#armUnverified(renewedAtMs);
+    this.#verifiedAtMs = renewedAtMs;
+    this.#armUnverified();
     this.alive.call(id);
     void this.#verify();
     return true;
@@ -239,6 +248,7 @@ export class Session {
     log('lease %s is lost: %s', this.#lease?.id, error.message);
     this.#keepAlive.stop();
     this.#keepAlive = undefined;
+    this.#options.standby?.release();
     this.#unverifiedTimer?.clear();
     if (error instanceof RevokedError) this.#forgetLease();
     this.lost.call(error);
@@ -278,14 +288,36 @@ export class Session {
     if (this.#renouncedLease === id) this.#renouncedLease = undefined;
   }
 
-  #armUnverified(sinceMs: number): void {
+  /** What the stand-in did while we stood still counts before anything is given up. */
+  #catchUp(): void {
+    const news = this.#options.standby?.takeNews();
+    const leaseId = this.leaseId;
+    if (!news || leaseId === undefined) return;
+    if (news.isGone) {
+      this.#lose(leaseGone());
+      return;
+    }
+    if (news.renewedAtMs !== undefined) this.#keepAlive?.renewed(news.renewedAtMs);
+    if (news.verified) this.#verified(news.verified.keys, news.verified.askedAtMs);
+  }
+
+  #verified(keys: readonly string[], askedAtMs: number): void {
+    if (askedAtMs < this.#verifiedAtMs) return;
+    this.#verifiedAtMs = askedAtMs;
+    this.#armUnverified();
+    this.verified.call(new Set(keys), askedAtMs);
+  }
+
+  #armUnverified(): void {
     const { clock } = this.connection;
     this.#unverifiedTimer?.clear();
-    const waitMs = Math.max(this.ttlMs * KEEPALIVE_FRACTION, sinceMs + this.ttlMs - clock.now());
+    const waitMs = Math.max(this.ttlMs * KEEPALIVE_FRACTION, this.#verifiedAtMs + this.ttlMs - clock.now());
     this.#unverifiedTimer = clock.setTimeout(() => {
+      this.#catchUp();
       if (!this.#keepAlive) return;
-      this.#armUnverified(sinceMs);
-      if (this.#wantsVerification()) this.unverified.call();
+      this.#armUnverified();
+      const isOverdue = this.#verifiedAtMs + this.ttlMs <= clock.now();
+      if (isOverdue && this.#wantsVerification()) this.unverified.call();
     }, waitMs);
   }
 
@@ -300,10 +332,7 @@ export class Session {
       const status = await this.connection.attempt((store) => store.leaseTimeToLive(leaseId, true, callOptions));
       if (this.leaseId !== leaseId) return;
       if (status.ttl < 0) this.#lose(leaseGone());
-      else {
-        this.#armUnverified(askedAtMs);
-        this.verified.call(new Set(status.keys), askedAtMs);
-      }
+      else this.#verified(status.keys, askedAtMs);
     } catch (error) {
       this.#nextVerifyMs = 0;
       log('own keys could not be verified: %s', messageOf(error));

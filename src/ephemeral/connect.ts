@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import { ConnectionError } from '../core/errors.ts';
+import type { Standby } from '../core/standby.ts';
 import type { Store } from '../core/store.ts';
 import type { ResolvedOptions } from './options.ts';
 import { Shared } from './shared.ts';
@@ -11,8 +12,9 @@ export async function openShared(
   options: ResolvedOptions,
   timeoutMs: number,
   signal: AbortSignal | undefined,
+  standby?: Standby,
 ): Promise<Shared> {
-  const shared = new Shared(store, clock, options);
+  const shared = new Shared(store, clock, options, standby);
   try {
     signal?.throwIfAborted();
     await shared.connection.open(timeoutMs, signal);

@@ -9,7 +9,9 @@ import {
   PathNotFoundError,
   WatchStoppedError,
 } from '../core/errors.ts';
+import { onAbort } from '../core/on-abort.ts';
 import { parsePath } from '../core/paths.ts';
+import { firstKey } from '../core/store.ts';
 import type {
   AddDirOptions,
   AddKeyOptions,
@@ -86,11 +88,13 @@ export class EphemeralOverStore implements Ephemeral {
         },
         retry,
       );
-      if (answer.succeeded || options.exclusive === false) return;
       // Ours, when an earlier try of this call was done and its answer lost.
-      const [result] = answer.results;
-      const stored = result?.type === 'range' ? result.kvs[0] : undefined;
-      if (stored && Buffer.from(stored.value).toString() === nonce) return;
+      const stored = answer.succeeded ? undefined : firstKey(answer.results[0]);
+      const isOurs = answer.succeeded || (stored && Buffer.from(stored.value).toString() === nonce);
+      if (isOurs || options.exclusive === false) {
+        this.#shared.added.remember(key, nonce, answer.header.revision, answer.epoch);
+        return;
+      }
       throw new PathExistsError(`directory ${parsed} was added before: pass exclusive: false where that is fine`);
     });
   }
@@ -116,9 +120,11 @@ export class EphemeralOverStore implements Ephemeral {
           this.#shared.connection.callOptions,
         );
       }, retry);
-      if (answer.succeeded) return;
       const [added] = answer.results;
-      const isThere = added?.type === 'range' && added.count > 0;
+      const isThere = !answer.succeeded && added?.type === 'range' && added.count > 0;
+      // Also where it was lost with the store, and would be made again.
+      if (!isThere) this.#shared.added.forget(keys.added);
+      if (answer.succeeded) return;
       if (isThere) throw new DirectoryNotEmptyError(`directory ${parsed} has children: remove them first`);
       // Gone by an earlier try of this very call, whose answer was lost.
       if (attempts === 1) throw new PathNotFoundError(`directory ${parsed} was not added with addDir`);
@@ -240,15 +246,15 @@ export class EphemeralOverStore implements Ephemeral {
         }
         return () => {};
       }
-      const onAbort = () =>
+      const stop = () =>
         subscriber.error(
           new WatchStoppedError(`the list of ${path} was stopped by its signal`, { cause: signal?.reason }),
         );
       if (signal?.aborted) {
-        onAbort();
+        stop();
         return () => {};
       }
-      signal?.addEventListener('abort', onAbort, { once: true });
+      const off = signal && onAbort(signal, stop);
       const leave = this.#directory(parsed, values, via).subscribe({
         missing,
         next: (listing) => subscriber.next(listing),
@@ -256,7 +262,7 @@ export class EphemeralOverStore implements Ephemeral {
         complete: () => subscriber.complete(),
       });
       return () => {
-        signal?.removeEventListener('abort', onAbort);
+        off?.();
         leave();
       };
     });
@@ -296,14 +302,13 @@ export class EphemeralOverStore implements Ephemeral {
     }
     this.#shared.startSession();
     const { until } = options;
-    const onUntil = () => void registration.remove();
     const registration = new OwnedKey(
       {
         session,
         hub,
         telemetry,
         onGone: (gone) => {
-          until?.removeEventListener('abort', onUntil);
+          offUntil?.();
           if (registrations.get(key) === gone) registrations.delete(key);
         },
       },
@@ -317,7 +322,7 @@ export class EphemeralOverStore implements Ephemeral {
       },
     );
     registrations.set(key, registration);
-    until?.addEventListener('abort', onUntil, { once: true });
+    const offUntil = until && onAbort(until, () => void registration.remove());
     return registration;
   }
 

@@ -15,6 +15,7 @@ import {
 } from '../core/errors.ts';
 import { UnsettledWriteError } from '../core/fence.ts';
 import { debugLog, messageOf } from '../core/log.ts';
+import { onAbort } from '../core/on-abort.ts';
 import { type Session, SessionLostError } from '../core/session.ts';
 import { firstKey } from '../core/store.ts';
 import type { WatchHub } from '../core/watch-hub.ts';
@@ -154,8 +155,7 @@ export class OwnedKey implements Registration {
         for (const off of offs) off();
         resolve();
       };
-      const offs = [connection.linkDown.add(done), session.refused.add(done)];
-      this.#gone.signal.addEventListener('abort', done, { once: true });
+      const offs = [connection.linkDown.add(done), session.refused.add(done), onAbort(this.#gone.signal, done)];
     });
   }
 
@@ -184,7 +184,7 @@ export class OwnedKey implements Registration {
       this.#isItsTurn = true;
       this.#kick();
     };
-    before.#gone.signal.addEventListener('abort', onGone, { once: true });
+    onAbort(before.#gone.signal, onGone);
   }
 
   #enter(state: RegistrationState, error: EphemeralError | undefined): void {

@@ -3,8 +3,10 @@ import type { Clock } from '../core/clock.ts';
 import { Connection } from '../core/connection.ts';
 import { ClosedError } from '../core/errors.ts';
 import { Session } from '../core/session.ts';
+import type { Standby } from '../core/standby.ts';
 import type { Store } from '../core/store.ts';
 import { WatchHub } from '../core/watch-hub.ts';
+import { AddedDirectories } from './added-directories.ts';
 import type { ConnectionState } from './api.ts';
 import { CurrentState } from './current-state.ts';
 import { SESSIONS_PREFIX } from './keys.ts';
@@ -27,19 +29,25 @@ export class Shared {
   /** By their keys in the store. */
   readonly registrations = new Map<string, OwnedKey>();
   readonly directories = new Map<string, LiveDirectory>();
+  readonly added: AddedDirectories;
   readonly #state: CurrentState<ConnectionState>;
   #closing: Promise<void> | undefined;
 
-  constructor(store: Store, clock: Clock, options: ResolvedOptions) {
+  readonly #standby: Standby | undefined;
+
+  constructor(store: Store, clock: Clock, options: ResolvedOptions, standby?: Standby) {
     this.options = options;
+    this.#standby = standby;
     this.telemetry = new Telemetry(options.stats, options.logger);
     const ttlMs = options.ttl * 1_000;
     this.connection = new Connection(store, { clock, ttlMs, staleAfterMs: options.staleAfter * 1_000 });
     this.hub = new WatchHub(this.connection);
+    this.added = new AddedDirectories(this.connection, this.hub);
     this.session = new Session(this.connection, {
       ttl: options.ttl,
       fencePrefix: options.namespace + SESSIONS_PREFIX,
       onBeat: (ok) => this.telemetry.count(ok ? 'heartbeat.done' : 'heartbeat.failed'),
+      standby,
     });
     this.#state = new CurrentState<ConnectionState>('disconnected');
     this.connection.linkUp.add(() => this.#enter('connected'));
@@ -83,6 +91,7 @@ export class Shared {
     for (const registration of registrations) registration.end();
     this.hub.close();
     this.connection.close();
+    await this.#standby?.close();
     this.#enter('closed');
     this.#state.complete();
   }

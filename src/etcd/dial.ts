@@ -38,8 +38,10 @@ async function establish(
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<Dialed> {
-  const { endpoints, credentials, auth } = await resolveOptions(options);
+  const resolved = await resolveOptions(options);
   signal.throwIfAborted();
+  options.onResolved?.(resolved);
+  const { endpoints, credentials, auth } = resolved;
   const { grpcOptions, probeKey = DEFAULT_PROBE_KEY } = options;
   const transport = await Transport.open({ endpoint: choose(endpoints), credentials, auth, grpcOptions });
   signal.addEventListener('abort', () => transport.close(), { once: true });

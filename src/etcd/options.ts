@@ -31,6 +31,8 @@ export interface EtcdStoreOptions {
   /** The key whose read proves a connection: one that the user may read, where there is such. Default: a zero byte. */
   readonly probeKey?: string | undefined;
   readonly clock?: Clock | undefined;
+  /** Called with what each attempt to connect goes by. */
+  readonly onResolved?: ((resolved: Resolved) => void) | undefined;
 }
 
 /** The options as they are for one connection. */

@@ -176,9 +176,10 @@ test('deletes and a compaction while a watcher is away are in its list when it i
   for (const seen of lists) await seen.untilNames('a c d');
 });
 
-test('a server that has forgotten everything is noticed: keys are made again, lists begin a new epoch (R4, L6)', async (t) => {
+test('a server that has forgotten everything is noticed: keys and added directories are made again, lists begin a new epoch (R4, L6)', async (t) => {
   const etcd = await ownEtcd(t);
   const client = await connect(t, etcd.endpoint);
+  await client.addDir('/empty');
   const registration = await client.addKey('/d/k', 'v');
   for (let i = 0; i < 20; i++) await registration.update(`v${i}`);
   await etcdctl(etcd.endpoint, 'put', '/d/theirs', '');
@@ -187,6 +188,7 @@ test('a server that has forgotten everything is noticed: keys are made again, li
   await etcd.restart({ wipe: true });
   for (const seen of lists) t.is((await seen.untilNames('k')).epoch, 1);
   t.is(await client.get('/d/k'), 'v19');
+  await until(() => client.list('/empty').then(({ children }) => children.length === 0), 'the added directory');
   await etcdctl(etcd.endpoint, 'put', '/d/late', '');
   for (const seen of lists) await seen.untilNames('k late');
 });

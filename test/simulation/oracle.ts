@@ -3,6 +3,7 @@ import type { Listing } from '../../src/ephemeral/api.ts';
 import { mirrorKeys } from '../../src/ephemeral/keys.ts';
 import type { Commit } from '../../src/memory/commit-log.ts';
 import { type KeyTree, keysOf } from '../../src/memory/key-tree.ts';
+import { AddedDirectories } from './added-directories.ts';
 import { History, type TrueDirectory } from './history.ts';
 import {
   type Process,
@@ -41,6 +42,7 @@ export class Oracle {
   readonly history = new History();
   /** Whose lease it is. */
   readonly owners = new Map<string, Process>();
+  readonly directories = new AddedDirectories();
   violation: Violation | undefined;
   /** Revisions made by processes, by what they wrote. */
   readonly writes = { marker: 0, shadow: 0, registration: 0 };
@@ -73,6 +75,7 @@ export class Oracle {
   restored(begin: (history: History) => void): void {
     for (const kv of this.keys.values()) this.#stood(kv);
     begin(this.history);
+    this.directories.restored();
     this.#versions = new Map();
     this.#deleted = new Set();
     for (const { events } of this.history.current.commits) for (const event of events) this.#noteVersion(event);
@@ -98,6 +101,7 @@ export class Oracle {
     if (old && at.kind === 'registration') this.#stood(old);
     if (by) this.#written(event, old, at, before, by);
     if (at.kind === 'registration') this.#noteVersion(event);
+    if (at.kind === 'directory') this.directories.committed(event, by);
   }
 
   #written(event: WatchEvent, old: KeyValue | undefined, at: StoreKey, before: KeyTree, by: Process): void {
@@ -264,6 +268,8 @@ export class Oracle {
         this.fail('R4', `${process.name} calls ${key} ${registration.state}, the store has ${stored}`);
     }
     this.checkGhosts();
+    const missing = this.directories.missing(this.keys);
+    if (missing !== undefined) this.fail('R4', `${missing} was added, nobody removed it, and it is not there`);
   }
 
   checkGhosts(): void {

@@ -1,5 +1,6 @@
 import { EphemeralError, NotADirectoryError, PathNotFoundError } from '../../src/core/errors.ts';
 import type { Listing } from '../../src/ephemeral/api.ts';
+import { dirKey } from '../../src/ephemeral/keys.ts';
 import type { Act } from './program.ts';
 import { type Process, type RegistrationRecord, registeredValue, type SubscriptionRecord } from './records.ts';
 import type { World } from './world.ts';
@@ -33,8 +34,14 @@ export class Users {
         this.#remove(act.of);
         return;
       case 'addDir':
+        client.addDir(act.path).then(
+          () => this.#world.oracle.directories.added(this.#dirKey(act.path), process),
+          (error: unknown) => this.expected('addDir', error),
+        );
+        return;
       case 'removeDir':
-        client[act.kind](act.path).catch((error: unknown) => this.expected(act.kind, error));
+        this.#world.oracle.directories.removing(this.#dirKey(act.path), process);
+        client.removeDir(act.path).catch((error: unknown) => this.expected('removeDir', error));
         return;
       case 'list':
         client.list(act.path).then(
@@ -200,6 +207,10 @@ export class Users {
         `${process.name} is closed and has ${loop.timers} timers, ${streams} streams, ${shared.hub.size} watches`,
       );
     }, SETTLED_MS);
+  }
+
+  #dirKey(path: string): string {
+    return dirKey(this.#world.namespace, path);
   }
 
   /** A user's call failed: with an error of ours, or the library is to blame. */

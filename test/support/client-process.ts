@@ -7,7 +7,7 @@ import type { ConnectOptions } from '../../src/index.ts';
 import { until } from './wait.ts';
 
 export interface ClientOrders {
-  readonly options: Pick<ConnectOptions, 'ttl' | 'namespace' | 'heartbeat'> & { readonly hosts: string };
+  readonly options: Pick<ConnectOptions, 'ttl' | 'namespace' | 'heartbeat' | 'stallLimit'> & { readonly hosts: string };
   readonly keys?: Readonly<Record<string, string>>;
   /** Directories to watch, through the mirror. */
   readonly watch?: readonly string[];
@@ -25,9 +25,11 @@ export interface ClientProcess {
 }
 
 const PROGRAM = fileURLToPath(new URL('./client-program.ts', import.meta.url));
+/** Sources run in worker threads, too. */
+const WORKERS = new URL('./tsx-in-workers.mjs', import.meta.url).href;
 
 export function startClient(t: ExecutionContext, orders: ClientOrders): ClientProcess {
-  const child = spawn(process.execPath, ['--import=tsx', PROGRAM, JSON.stringify(orders)], {
+  const child = spawn(process.execPath, ['--import=tsx', `--import=${WORKERS}`, PROGRAM, JSON.stringify(orders)], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const lines: string[] = [];

@@ -13,8 +13,6 @@ for (const [path, value] of Object.entries(keys)) {
   const registration = await client.addKey(path, value);
   registration.state$.subscribe((state) => console.log(`state ${path} ${state}`));
 }
-console.log('ready');
-
 createInterface(process.stdin).on('line', (ms) => {
   const end = performance.now() + Number(ms);
   while (performance.now() < end);
@@ -24,3 +22,5 @@ process.on('SIGTERM', () => {
   // Nothing of a closed client keeps its process.
   void client.close().then(() => process.stdin.destroy());
 });
+// Whoever hears this may send a signal at once.
+console.log('ready');

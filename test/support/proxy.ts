@@ -14,6 +14,8 @@ export interface Proxy {
   cut(): void;
   /** While on: accepts and forwards nothing either way, and says nothing about it. */
   blackhole(on: boolean): void;
+  /** The connections that there are look established from here on and carry nothing; new ones are served. */
+  orphan(): void;
   /** Adds so much to each chunk's way, in both directions. */
   delay(ms: number): void;
   /** While on: new connections are accepted and destroyed. */
@@ -29,20 +31,54 @@ function reset(socket: Socket): void {
   else socket.resetAndDestroy();
 }
 
+/** Whatever the delay becomes meanwhile, nothing overtakes what went in before it: a stream of bytes keeps its order. */
+class DelayLine {
+  readonly #delayMs: () => number;
+  readonly #waiting: { readonly dueMs: number; readonly run: () => void }[] = [];
+
+  constructor(delayMs: () => number) {
+    this.#delayMs = delayMs;
+  }
+
+  pass(run: () => void): void {
+    const delayMs = this.#delayMs();
+    if (delayMs === 0 && this.#waiting.length === 0) {
+      run();
+      return;
+    }
+    this.#waiting.push({ dueMs: performance.now() + delayMs, run });
+    if (this.#waiting.length === 1) this.#wait();
+  }
+
+  #wait(): void {
+    const next = this.#waiting[0];
+    if (!next) return;
+    setTimeout(
+      () => {
+        this.#waiting.shift();
+        next.run();
+        this.#wait();
+      },
+      Math.max(0, next.dueMs - performance.now()),
+    );
+  }
+}
+
 /** `target` is an address such as `http://127.0.0.1:2379`. */
 export async function startProxy(target: string): Promise<Proxy> {
   const { protocol, hostname, port: targetPort } = new URL(target);
   const pairs = new Set<readonly [Socket, Socket]>();
+  const orphans = new Set<Socket>();
   const state = { accepted: 0, bytesUp: 0, bytesDown: 0, hole: false, refuse: false, delayMs: 0 };
 
   function pipe(from: Socket, to: Socket, count: (bytes: number) => void): void {
+    const held = new DelayLine(() => state.delayMs);
     from.on('data', (chunk: Buffer) => {
-      if (state.hole) return;
+      if (state.hole || orphans.has(from)) return;
       count(chunk.length);
-      if (state.delayMs === 0) to.write(chunk);
-      else setTimeout(() => to.writable && to.write(chunk), state.delayMs);
+      held.pass(() => to.writable && to.write(chunk));
     });
-    from.on('end', () => state.hole || to.end());
+    from.on('end', () => state.hole || orphans.has(from) || held.pass(() => to.end()));
     from.on('error', () => {});
   }
 
@@ -65,10 +101,11 @@ export async function startProxy(target: string): Promise<Proxy> {
     });
     down.on('close', () => {
       pairs.delete(pair);
+      for (const socket of pair) orphans.delete(socket);
       up.destroy();
     });
     up.on('close', () => {
-      if (!state.hole) down.destroy();
+      if (!state.hole && !orphans.has(up)) down.destroy();
     });
   });
 
@@ -100,6 +137,9 @@ export async function startProxy(target: string): Promise<Proxy> {
     blackhole(on) {
       if (state.hole && !on) cut();
       state.hole = on;
+    },
+    orphan() {
+      for (const socket of [...pairs].flat()) orphans.add(socket);
     },
     delay(ms) {
       state.delayMs = ms;
