@@ -116,10 +116,21 @@ export function decodeMarker(bytes: Uint8Array, writtenAt: number): Marker | und
     if (![from, to, dirs.from, dirs.to].every(isRevision)) return undefined;
     if (from > to || dirs.from > dirs.to || Math.max(to, dirs.to) >= writtenAt) return undefined;
     if (![touched, values, dirs.touched, ...touched, ...dirs.touched].every(Array.isArray)) return undefined;
+    if (![...touched, ...dirs.touched].every((names) => names.every(isText))) return undefined;
+    if (!values.every(isValued)) return undefined;
     return { lock, keys: { from, to, touched: { plain: touched, valued: values } }, dirs, digest };
   } catch {
     return undefined;
   }
+}
+
+const isText = (item: unknown): item is string => typeof item === 'string';
+
+function isValued(item: unknown): item is Valued {
+  if (!Array.isArray(item)) return false;
+  const [name, bits, created, text, encoding] = item;
+  const isNumbered = typeof bits === 'number' && typeof created === 'number';
+  return isText(name) && isNumbered && isText(text) && (encoding === undefined || encoding === 'base64');
 }
 
 /** How many names the marker tells of. */
