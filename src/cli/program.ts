@@ -2,14 +2,17 @@ import { Command, CommanderError, Option } from 'commander';
 import { addDir } from './add-dir.ts';
 import type { Context } from './context.ts';
 import { demo } from './demo.ts';
+import { collect } from './elastic/flags.ts';
 import { addElastic } from './elastic/program.ts';
 import { describeError, EXIT_OK, EXIT_USAGE, UsageError } from './exit.ts';
 import { get } from './get.ts';
 import { type LsFlags, ls } from './ls.ts';
 import { type GlobalFlags, parseList, parsePositiveSeconds, parseSeconds, parseWholeSeconds } from './options.ts';
+import { withoutUserinfo } from './output.ts';
 import { parseReadyUrl } from './ready.ts';
 import { type RegisterFlags, register } from './register.ts';
 import { rmDir } from './rm-dir.ts';
+import { parseRoleName, type RolesFlags, roles } from './roles.ts';
 import { stat } from './stat.ts';
 
 const DEFAULT_TIMEOUT_S = 10;
@@ -18,6 +21,10 @@ const ENVIRONMENT_HELP = `
 Environment, where no flag says otherwise:
   ETCDCTL_ENDPOINTS, ETCD_ENDPOINTS, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY,
   ETCDCTL_USER (name or name:password), ETCDCTL_PASSWORD
+
+Names and values are whatever others wrote. ls and stat show what a terminal would obey, or nobody could see, in
+escaped form (\\n, \\x1b, \\u202e, \\\\ for a backslash), on a terminal and in a pipe. get does so on a terminal alone:
+a pipe gets the value as it is. What is no UTF-8 shows as U+FFFD. With --json all is exact.
 
 Exit status:
   0 done, 1 an error (a line on stderr, with its code), 2 wrong usage, 130 after SIGINT, 143 after SIGTERM`;
@@ -54,18 +61,20 @@ function buildProgram(args: readonly string[], context: Context, exitWith: (code
     .option('--key <file>', 'PEM: its key')
     .option('--user <name>', 'who to be for etcd')
     .option('--password-file <file>', 'holds the password of the user')
+    .addOption(new Option('--password [text]').hideHelp().preset('').argParser(refusePassword))
     .option('--json', 'print one JSON object a line')
     .addHelpText('after', ENVIRONMENT_HELP)
     .configureOutput({
       writeOut: (text) => context.stdout.write(text),
       writeErr: (text) => context.stderr.write(text),
-      outputError: (text, write) => write(`ephemeral: ${text.replace(/^error: /, '')}`),
+      outputError: (text, write) => write(`ephemeral: ${usageText(text)}`),
     })
     .configureHelp({ showGlobalOptions: true })
     .exitOverride();
   addDirectoryCommands(program, context);
   addReadingCommands(program, context);
   addRegister(program, args, context, exitWith);
+  addRoles(program, context);
   addElastic(program, context, exitWith);
   program
     .command('demo')
@@ -73,6 +82,21 @@ function buildProgram(args: readonly string[], context: Context, exitWith: (code
     .option('--elastic', 'show an etcd cluster that grows, heals and shrinks by itself instead')
     .action(async (_: unknown, command: Command) => exitWith(await demo(context, flagsOf(command))));
   return program;
+}
+
+/** Everyone on a machine can read a command line. The text is not repeated: it may be logged as well. */
+function refusePassword(): never {
+  throw new UsageError(
+    'a password is not taken from the command line, where all on this machine can read it: put it into a file for --password-file, or into ETCDCTL_PASSWORD',
+  );
+}
+
+/** What commander says, without the value of a flag that it does not know: it may be a password, and `--pasword` a slip. */
+function usageText(text: string): string {
+  const cut = text
+    .replace(/^error: /, '')
+    .replace(/^(unknown option '[^='\s]*)=[\s\S]*?'(\s*\(Did you mean [^)]*\)\s*|\s*)$/, "$1'$2");
+  return withoutUserinfo(cut.replace(/argument '[\s\S]*@[\s\S]*' is invalid/, 'argument is invalid'));
 }
 
 function flagsOf<Flags extends GlobalFlags = GlobalFlags>(command: Command): Flags {
@@ -97,6 +121,7 @@ function addReadingCommands(program: Command, context: Context): void {
     .option('--watch', 'go on with + name, - name, ~ name as it changes')
     .option('--values', 'with values: name<TAB>value')
     .option('--direct', 'watch the directory itself instead of its mirror')
+    .option('--wait', 'with --watch: wait for a directory that is not there yet')
     .action((path: string, _: unknown, command: Command) => ls(context, flagsOf<LsFlags>(command), path));
   program
     .command('get <path>')
@@ -125,6 +150,16 @@ function addRegister(
       const child = commandAfterDashes(args, rest);
       exitWith(await register(context, flagsOf<RegisterFlags>(command), path, value, child));
     });
+}
+
+function addRoles(program: Command, context: Context): void {
+  program
+    .command('roles')
+    .description('print the etcdctl lines that grant what a registrar and a watcher need; connects to nothing')
+    .option('--dir <path>', 'only for this directory and all below it; may be given several times', collect)
+    .option('--follow <namespace>', 'also for clients that follow an elastic cluster (its own is /_elastic)')
+    .option('--name <name>', 'name the roles NAME-registrar and NAME-watcher', parseRoleName, 'ephemeral')
+    .action((_: unknown, command: Command) => roles(context, flagsOf<RolesFlags>(command)));
 }
 
 /**

@@ -69,12 +69,12 @@ test('TLS: the right CA is let in by one socket, a wrong one or none is told to 
   }
 });
 
-test('TLS: a certificate for another name is told to check', async (t) => {
+test('TLS: a certificate for another name is told so', async (t) => {
   const authority = certificateAuthority();
   const { certFile: cert, keyFile: key } = authority.issue('server', 'DNS:elsewhere');
   const etcd = await ownEtcd(t, { tls: { cert, key } });
   const store = ownStore(t, { hosts: etcd.endpoint, credentials: { rootCertificate: authority.ca.cert } });
-  const error = await t.throwsAsync(store.connect(CALL), { instanceOf: ConnectionError, message: /check the CA/ });
+  const error = await t.throwsAsync(store.connect(CALL), { instanceOf: ConnectionError, message: /for other names/ });
   t.false((error as ConnectionError).retryable);
 });
 
@@ -83,7 +83,8 @@ test('TLS: a server that speaks none is told so; a client that speaks none only 
   const secureHost = plain.endpoint.replace('http:', 'https:');
   const error = await t.throwsAsync(ownStore(t, { hosts: secureHost }).connect(CALL), {
     instanceOf: ConnectionError,
-    message: /not speak TLS/,
+    // It may also be quick enough to reset the connection.
+    message: /not speak TLS|ECONNRESET/,
   });
   t.true((error as ConnectionError).retryable, 'it hangs up on us as one does that is just stopping');
   const authority = certificateAuthority();
