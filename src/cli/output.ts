@@ -2,22 +2,30 @@ import type { Listing } from '../ephemeral/api.ts';
 import type { TextOutput } from './context.ts';
 
 /**
- * What a terminal would act on, or what would break a line: control characters, line and paragraph separators, marks that change
- * the direction of writing, halves of surrogate pairs. And the backslash, so that the escaped form is not ambiguous.
+ * What a terminal would act on, what would break a line, and what nobody could see: control characters, line and paragraph
+ * separators, marks that change the direction of writing, zero-width characters (by which two names look the same; only within an
+ * emoji they stay), halves of surrogate pairs. And the backslash, so that the escaped form is not ambiguous.
  */
-const UNSAFE = /[\\\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+const UNSAFE =
+  /[\\\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|(?!(?<=\p{Extended_Pictographic}[\ufe0f\u{1f3fb}-\u{1f3ff}]?)\u200d(?=\p{Extended_Pictographic})|(?<=\p{Extended_Pictographic})\ufe0f)[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
 
 const SHORT: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 function escapeCharacter(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   const hex = code.toString(16);
+  if (code > 0xffff) return `\\u{${hex}}`;
   return SHORT[character] ?? (code <= 0xff ? `\\x${hex.padStart(2, '0')}` : `\\u${hex.padStart(4, '0')}`);
 }
 
 /** One line, harmless on a terminal, that names the text unambiguously. Names and values are whatever anyone wrote. */
 export function escapeText(text: string): string {
   return text.replace(UNSAFE, escapeCharacter);
+}
+
+/** Whether the text holds nothing that `escapeText` would have to escape, but for the backslash. */
+export function isPlain(text: string): boolean {
+  return escapeText(text.replaceAll('\\', '')) === text.replaceAll('\\', '');
 }
 
 /** As `escapeText`, but lines stay lines: for a value shown on its own. */

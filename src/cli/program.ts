@@ -2,6 +2,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { addDir } from './add-dir.ts';
 import type { Context } from './context.ts';
 import { demo } from './demo.ts';
+import { collect } from './elastic/flags.ts';
 import { addElastic } from './elastic/program.ts';
 import { describeError, EXIT_OK, EXIT_USAGE, UsageError } from './exit.ts';
 import { get } from './get.ts';
@@ -10,6 +11,7 @@ import { type GlobalFlags, parseList, parsePositiveSeconds, parseSeconds, parseW
 import { parseReadyUrl } from './ready.ts';
 import { type RegisterFlags, register } from './register.ts';
 import { rmDir } from './rm-dir.ts';
+import { parseRoleName, type RolesFlags, roles } from './roles.ts';
 import { stat } from './stat.ts';
 
 const DEFAULT_TIMEOUT_S = 10;
@@ -66,6 +68,7 @@ function buildProgram(args: readonly string[], context: Context, exitWith: (code
   addDirectoryCommands(program, context);
   addReadingCommands(program, context);
   addRegister(program, args, context, exitWith);
+  addRoles(program, context);
   addElastic(program, context, exitWith);
   program
     .command('demo')
@@ -125,6 +128,16 @@ function addRegister(
       const child = commandAfterDashes(args, rest);
       exitWith(await register(context, flagsOf<RegisterFlags>(command), path, value, child));
     });
+}
+
+function addRoles(program: Command, context: Context): void {
+  program
+    .command('roles')
+    .description('print the etcdctl lines that grant what a registrar and a watcher need; connects to nothing')
+    .option('--dir <path>', 'only for this directory and all below it; may be given several times', collect)
+    .option('--follow <namespace>', 'also for clients that follow an elastic cluster (its own is /_elastic)')
+    .option('--name <name>', 'name the roles NAME-registrar and NAME-watcher', parseRoleName, 'ephemeral')
+    .action((_: unknown, command: Command) => roles(context, flagsOf<RolesFlags>(command)));
 }
 
 /**
