@@ -54,6 +54,39 @@ const OPEN_OUTCOME = new Set<number>([
 const TLS_FAILURE =
   /certificate|self[- ]signed|unable to (?:verify|get)|ERR_TLS|CERT_|SSL routines|ssl3_|wrong version number|altnames|alert (?:number|bad|unknown|handshake)/i;
 
+/**
+ * Node's words for what a handshake failed of, and what mends it. "Alert" is the server's refusal of us: etcd 3.4 has one word for all
+ * of them, later ones tell why.
+ */
+const TLS_ADVICE: readonly (readonly [RegExp, string])[] = [
+  [
+    /alert certificate required/,
+    'it asks for a client certificate and was shown none: give credentials.certChain and privateKey',
+  ],
+  [/alert certificate expired/, 'our client certificate has expired: renew credentials.certChain'],
+  [/alert unknown ca/, 'its CA did not sign our client certificate: check credentials.certChain'],
+  [
+    /alert bad certificate/,
+    'it refuses our client certificate, or was shown none: give credentials.certChain and privateKey that its CA signed and that have not expired',
+  ],
+  [/certificate has expired/, 'its certificate has expired, or our clock is wrong: renew it'],
+  [/certificate is not yet valid/, 'its certificate is not valid yet, or our clock is wrong'],
+  [/altnames/, 'its certificate is for other names: connect by one of those, or have it issued for this one'],
+  [
+    /self[- ]signed|unable to (?:verify|get)/,
+    'its certificate was not signed by the CA that is trusted: check the CA in credentials.rootCertificate',
+  ],
+];
+
+/** Where in OpenSSL's sources it was found out, around the words that say what. */
+const OPENSSL_NOISE = /[0-9A-F]+:error:[0-9A-F]+:[^:]+:[^:]*:([^:]+):.*$/;
+
+/** What a handshake that will fail again most likely failed of. */
+function tlsAdvice(text: string): string {
+  const known = TLS_ADVICE.find(([pattern]) => pattern.test(text));
+  return known?.[1] ?? 'check the CA, the client certificate and that the server speaks TLS';
+}
+
 const HUNG_UP_IN_HANDSHAKE = /before secure TLS connection was established/;
 
 const STALE_TOKEN = /invalid auth token|user name is empty|revision of auth store is old/;
@@ -128,8 +161,11 @@ function connectionError(
   }
   if (code === GRPC.UNAVAILABLE && TLS_FAILURE.test(text)) {
     return new ConnectionError(
-      `no TLS connection to ${endpoint}: check the CA, the client certificate and that the server speaks TLS: ${text}`,
-      { cause, retryable: false },
+      `no TLS connection to ${endpoint}: ${tlsAdvice(text)} (${text.replace(OPENSSL_NOISE, '$1')})`,
+      {
+        cause,
+        retryable: false,
+      },
     );
   }
   return new ConnectionError(`the connection to ${endpoint} failed: ${text}`, { cause });

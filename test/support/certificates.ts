@@ -13,8 +13,8 @@ export interface Pem {
 
 export interface Authority {
   readonly ca: Pem;
-  /** Signs a certificate for 127.0.0.1 and localhost, for both ends of a connection. */
-  issue(commonName: string, names?: string): Pem;
+  /** Signs a certificate for 127.0.0.1 and localhost, for both ends of a connection; with fewer than 0 days it has expired. */
+  issue(commonName: string, names?: string, days?: number): Pem;
 }
 
 function openssl(...args: string[]): void {
@@ -46,7 +46,7 @@ export function certificateAuthority(): Authority {
   );
   return {
     ca: pem('ca'),
-    issue(commonName, names = 'IP:127.0.0.1,DNS:localhost') {
+    issue(commonName, names = 'IP:127.0.0.1,DNS:localhost', days = 2) {
       const [key, csr, crt, ext] = ['key', 'csr', 'crt', 'ext'].map((kind) => file(`${commonName}.${kind}`)) as [
         string,
         string,
@@ -56,7 +56,7 @@ export function certificateAuthority(): Authority {
       writeFileSync(ext, `subjectAltName=${names}\nextendedKeyUsage=serverAuth,clientAuth\n`);
       openssl('req', ...NEW_KEY, '-subj', `/CN=${commonName}`, '-keyout', key, '-out', csr);
       const signer = ['-CA', file('ca.crt'), '-CAkey', file('ca.key'), '-CAcreateserial'];
-      openssl('x509', '-req', '-in', csr, ...signer, '-days', '2', '-extfile', ext, '-out', crt);
+      openssl('x509', '-req', '-in', csr, ...signer, '-days', String(days), '-extfile', ext, '-out', crt);
       return pem(commonName);
     },
   };
