@@ -127,7 +127,9 @@ function auth(flags: GlobalFlags, env: Environment): ConnectOptions['auth'] {
     const { username, password } = splitUser(flags.user);
     // Everyone on the machine can read a command line.
     if (password !== undefined)
-      throw new UsageError('--user takes the name alone: put the password into --password-file');
+      throw new UsageError(
+        '--user takes the name alone, as all on this machine can read a command line: put the password into --password-file or ETCDCTL_PASSWORD',
+      );
     return withPassword(username, fromFile ?? fromEnv);
   }
   const user = variable(env, 'ETCDCTL_USER');
@@ -141,6 +143,7 @@ function auth(flags: GlobalFlags, env: Environment): ConnectOptions['auth'] {
 
 function withPassword(username: string, password: string | undefined): { username: string; password: string } {
   if (username === '') throw new UsageError('the name of the user is empty');
+  if (password === '') throw new UsageError(`the password of user "${username}" is empty`);
   if (password === undefined) {
     throw new UsageError(`user "${username}" needs a password: give --password-file, or set ETCDCTL_PASSWORD`);
   }

@@ -33,6 +33,11 @@ export function escapeLines(text: string): string {
   return text.replace(UNSAFE, (character) => (/[\n\t\\]/.test(character) ? character : escapeCharacter(character)));
 }
 
+/** Of every URL in the text what stands before the host is left out: it may be a password. */
+export function withoutUserinfo(text: string): string {
+  return text.replace(/([a-z][a-z0-9+.-]*:\/\/)[^\s"']*@/gi, '$1…@');
+}
+
 export function writeJson(output: TextOutput, value: unknown): void {
   output.write(`${JSON.stringify(value)}\n`);
 }

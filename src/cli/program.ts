@@ -8,6 +8,7 @@ import { describeError, EXIT_OK, EXIT_USAGE, UsageError } from './exit.ts';
 import { get } from './get.ts';
 import { type LsFlags, ls } from './ls.ts';
 import { type GlobalFlags, parseList, parsePositiveSeconds, parseSeconds, parseWholeSeconds } from './options.ts';
+import { withoutUserinfo } from './output.ts';
 import { parseReadyUrl } from './ready.ts';
 import { type RegisterFlags, register } from './register.ts';
 import { rmDir } from './rm-dir.ts';
@@ -56,12 +57,13 @@ function buildProgram(args: readonly string[], context: Context, exitWith: (code
     .option('--key <file>', 'PEM: its key')
     .option('--user <name>', 'who to be for etcd')
     .option('--password-file <file>', 'holds the password of the user')
+    .addOption(new Option('--password [text]').hideHelp().preset('').argParser(refusePassword))
     .option('--json', 'print one JSON object a line')
     .addHelpText('after', ENVIRONMENT_HELP)
     .configureOutput({
       writeOut: (text) => context.stdout.write(text),
       writeErr: (text) => context.stderr.write(text),
-      outputError: (text, write) => write(`ephemeral: ${text.replace(/^error: /, '')}`),
+      outputError: (text, write) => write(`ephemeral: ${usageText(text)}`),
     })
     .configureHelp({ showGlobalOptions: true })
     .exitOverride();
@@ -76,6 +78,21 @@ function buildProgram(args: readonly string[], context: Context, exitWith: (code
     .option('--elastic', 'show an etcd cluster that grows, heals and shrinks by itself instead')
     .action(async (_: unknown, command: Command) => exitWith(await demo(context, flagsOf(command))));
   return program;
+}
+
+/** Everyone on a machine can read a command line. The text is not repeated: it may be logged as well. */
+function refusePassword(): never {
+  throw new UsageError(
+    'a password is not taken from the command line, where all on this machine can read it: put it into a file for --password-file, or into ETCDCTL_PASSWORD',
+  );
+}
+
+/** What commander says, without the value of a flag that it does not know: it may be a password, and `--pasword` a slip. */
+function usageText(text: string): string {
+  const cut = text
+    .replace(/^error: /, '')
+    .replace(/^(unknown option '[^='\s]*)=[\s\S]*?'(\s*\(Did you mean [^)]*\)\s*|\s*)$/, "$1'$2");
+  return withoutUserinfo(cut);
 }
 
 function flagsOf<Flags extends GlobalFlags = GlobalFlags>(command: Command): Flags {

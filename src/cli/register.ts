@@ -4,7 +4,7 @@ import { startChild } from './child.ts';
 import type { Context } from './context.ts';
 import { describeError } from './exit.ts';
 import { connectOptions, type GlobalFlags } from './options.ts';
-import { escapeText, writeJson } from './output.ts';
+import { escapeText, withoutUserinfo, writeJson } from './output.ts';
 import { untilReady } from './ready.ts';
 import { interruptible, withClient } from './session.ts';
 import { supervise } from './supervise.ts';
@@ -47,7 +47,7 @@ async function announce(
   const { ready, heartbeat } = flags;
   if (ready !== undefined) {
     await untilReady(ready, signal, (reason) => {
-      context.stderr.write(`ephemeral: waiting for ${ready}: ${escapeText(reason)}\n`);
+      context.stderr.write(`ephemeral: waiting for ${withoutUserinfo(ready.href)}: ${escapeText(reason)}\n`);
     });
   }
   tellStates(context, flags, await client.addKey(path, value, { heartbeat, signal }));

@@ -49,7 +49,9 @@ export function checkNamespace(namespace: unknown): asserts namespace is string 
 /** @throws InvalidOptionError for anything but an object with none but these names */
 export function checkNames(what: string, options: unknown, names: readonly string[]): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new InvalidOptionError(`the options of ${what} must be an object, got ${describe(options)}`);
+    // Not a text's content: it may be a URL with a password in it.
+    const got = typeof options === 'string' ? 'text' : describe(options);
+    throw new InvalidOptionError(`the options of ${what} must be an object, got ${got}`);
   }
   const unknown = Object.keys(options).filter((name) => !names.includes(name));
   if (unknown.length === 0) return;
@@ -98,7 +100,6 @@ function checkMethods(name: string, value: unknown, methods: readonly string[]):
     throw new InvalidOptionError(`${name} must have the method${missing.length > 1 ? 's' : ''} ${missing.join(', ')}`);
 }
 
-/** Never the value itself: it may be a secret. */
 function describe(value: unknown): string {
   if (value === null) return 'null';
   if (typeof value === 'string') return JSON.stringify(value.length > 50 ? `${value.slice(0, 50)}…` : value);

@@ -1,55 +1,8 @@
-import { EventEmitter } from 'node:events';
 import test from 'ava';
 import { BehaviorSubject } from 'rxjs';
-import type { ConnectOptions, Context } from '../../src/cli/context.ts';
-import { runProgram } from '../../src/cli/program.ts';
-import type { Ephemeral, Registration, RegistrationState } from '../../src/ephemeral/api.ts';
+import type { Registration, RegistrationState } from '../../src/ephemeral/api.ts';
+import { hanging, setUp } from '../support/cli-world.ts';
 import { until } from '../support/wait.ts';
-
-/** A promise that only its signal ends. */
-function hanging(signal: AbortSignal | undefined): Promise<never> {
-  return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
-}
-
-/** A world around the command in which `client` is what it connects to. */
-function setUp(client: Partial<Ephemeral> = {}) {
-  const signals = new EventEmitter();
-  const text = { stdout: '', stderr: '' };
-  const connected: ConnectOptions[] = [];
-  let closed = 0;
-  const output = (name: 'stdout' | 'stderr') => ({
-    write: (more: string) => {
-      text[name] += more;
-    },
-    isTTY: false,
-    closed: new AbortController().signal,
-  });
-  const close = async () => {
-    closed += 1;
-  };
-  const context: Context = {
-    env: {},
-    version: '1.2.3',
-    stdout: output('stdout'),
-    stderr: output('stderr'),
-    signals,
-    connect: async (options) => {
-      connected.push(options);
-      return { ...client, close } as Ephemeral;
-    },
-    inspect: (_client, _path, { signal }) => hanging(signal),
-    runDemo: async () => 0,
-  };
-  return {
-    signals,
-    text,
-    connected,
-    run: (...args: string[]) => runProgram(args, context),
-    get closed() {
-      return closed;
-    },
-  };
-}
 
 function registration(path: string, value: string): Registration {
   const state$ = new BehaviorSubject<RegistrationState>('registered');

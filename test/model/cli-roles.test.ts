@@ -1,38 +1,20 @@
 import test from 'ava';
-import type { Context } from '../../src/cli/context.ts';
-import { runProgram } from '../../src/cli/program.ts';
+import { setUp } from '../support/cli-world.ts';
 
-/** What the command prints, in a world where nothing can be connected to. */
 async function roles(...args: string[]) {
-  const text = { stdout: '', stderr: '' };
-  const output = (name: 'stdout' | 'stderr') => ({
-    write: (more: string) => {
-      text[name] += more;
-    },
-    isTTY: false,
-    closed: new AbortController().signal,
-  });
-  const never = () => Promise.reject(new Error('nothing is to be connected to'));
-  const context: Context = {
-    env: {},
-    version: '1.2.3',
-    stdout: output('stdout'),
-    stderr: output('stderr'),
-    signals: { on: () => {}, off: () => {} },
-    connect: never,
-    inspect: never,
-    runDemo: never,
-  };
-  return { code: await runProgram(['roles', ...args], context), ...text };
+  const world = setUp();
+  const code = await world.run('roles', ...args);
+  return { code, ...world.text, connections: world.connected.length };
 }
 
 const commands = (text: string) => text.split('\n').filter((line) => line.startsWith('etcdctl'));
 const ADD = /^etcdctl role add (\S+)$/;
 
 test('roles prints two roles that a shell takes as they are, comments on lines of their own', async (t) => {
-  const { code, stdout, stderr } = await roles('--namespace', '/space', '--dir', '/a', '--name', 'team');
+  const { code, stdout, stderr, connections } = await roles('--namespace', '/space', '--dir', '/a', '--name', 'team');
   t.is(code, 0);
   t.is(stderr, '');
+  t.is(connections, 0);
   t.true(stdout.split('\n').every((line) => line === '' || line.startsWith('#') || line.startsWith('etcdctl role ')));
   t.deepEqual(
     commands(stdout).flatMap((line) => ADD.exec(line)?.[1] ?? []),
