@@ -38,8 +38,18 @@ export function withoutUserinfo(text: string): string {
   return text.replace(/([a-z][a-z0-9+.-]*:\/\/)[^\s"']*@/gi, '$1…@');
 }
 
+/** As JSON itself escapes: by halves of surrogate pairs. */
+function escapeForJson(character: string): string {
+  const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
+}
+
+/** Read back it is just what was given; on a terminal it is as harmless as any other line. */
 export function writeJson(output: TextOutput, value: unknown): void {
-  output.write(`${JSON.stringify(value)}\n`);
+  const json = JSON.stringify(value).replace(UNSAFE, (character) =>
+    character === '\\' ? character : escapeForJson(character),
+  );
+  output.write(`${json}\n`);
 }
 
 /** A child as a line shows it: `name`, `name/` for a directory, `name<TAB>value` where values were asked for. */

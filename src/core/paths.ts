@@ -1,13 +1,17 @@
 import { InvalidPathError } from './errors.ts';
 
 /**
- * Paths: `/` between names, no name empty, `.`, `..`, starting with `_` (reserved for our own keys), or with a control character.
+ * Paths: `/` between names, no name empty, `.`, `..`, starting with `_` (reserved for our own keys), with a control character, or
+ * very long.
  * U+FFFD is refused too: it is what a stored key that is not UTF-8 decodes to, so a name holding it could not be told from one.
  */
 
 const CONTROL_OR_REPLACEMENT = /[\u0000-\u001f\u007f-\u009f\ufffd]/;
 /** A lone half of a surrogate pair has no UTF-8 form: two such names would become one key. */
 const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+
+/** A write names its key some four times, and etcd takes 1.5 MiB: no path that is accepted fails for its length. */
+const MAX_LENGTH = 65_536;
 
 /** Why a name cannot be one, or undefined when it can. */
 function nameFault(name: string): string | undefined {
@@ -16,6 +20,7 @@ function nameFault(name: string): string | undefined {
   if (name.startsWith('_')) return 'has a segment that starts with "_", which is reserved';
   if (CONTROL_OR_REPLACEMENT.test(name)) return 'has a control or replacement character';
   if (LONE_SURROGATE.test(name)) return 'is not well-formed Unicode';
+  if (name.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`;
   return undefined;
 }
 
@@ -38,6 +43,7 @@ export function parsePath(path: unknown, root: 'root allowed' | 'no root' = 'no 
       'path "/" is the root, which can be listed but neither added nor read: name something below it',
     );
   }
+  if (path.length > MAX_LENGTH) throw new InvalidPathError(`path ${shown} is longer than ${MAX_LENGTH} characters`);
   const trimmed = path.endsWith('/') ? path.slice(0, -1) : path;
   for (const name of trimmed.slice(1).split('/')) {
     const fault = nameFault(name);

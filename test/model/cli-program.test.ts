@@ -33,6 +33,19 @@ test('reading commands never contend for a mirror', async (t) => {
   t.is(world.connected[0]?.candidate, false);
 });
 
+test('get shows a terminal no control character, and gives a pipe the value as it is', async (t) => {
+  const value = 'a\u001b[2J\nb\u202e';
+  const client = { get: async () => value };
+  for (const [isTTY, shown] of [
+    [true, 'a\\x1b[2J\nb\\u202e\n'],
+    [false, `${value}\n`],
+  ] as const) {
+    const world = setUp(client, { isTTY });
+    t.is(await world.run('get', '/a'), 0);
+    t.is(world.text.stdout, shown);
+  }
+});
+
 test('what nobody foresaw is one escaped line, too', async (t) => {
   const world = setUp({ get: () => Promise.reject(new TypeError('odd\n\u001b[2J')) });
   t.is(await world.run('get', '/a'), 1);

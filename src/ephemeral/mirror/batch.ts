@@ -210,8 +210,11 @@ class Part {
 const OP_OVERHEAD_BYTES = 16;
 
 function bytesOf(ops: readonly Op[]): number {
-  return ops.reduce(
-    (sum, op) => sum + OP_OVERHEAD_BYTES + (op.type === 'put' ? op.key.length + op.value.length : 0),
-    0,
-  );
+  return ops.reduce((sum, op) => sum + OP_OVERHEAD_BYTES + contentBytes(op), 0);
+}
+
+/** Names count whatever is done to them: 127 deletions of long ones are too much for a request as well. */
+function contentBytes(op: Op): number {
+  if (op.type === 'put') return Buffer.byteLength(op.key) + Buffer.byteLength(op.value);
+  return 'key' in op.target ? Buffer.byteLength(op.target.key) : 0;
 }

@@ -115,7 +115,8 @@ export function decodeMarker(bytes: Uint8Array, writtenAt: number): Marker | und
     const { v, lock, from, to, touched, values = [], dirs, digest } = wire;
     if (v !== 1 || typeof lock !== 'string') return undefined;
     if (!isSpan(from, to, writtenAt) || !isSpan(dirs.from, dirs.to, writtenAt)) return undefined;
-    if (!isListOfLists(touched) || !isListOfLists(dirs.touched) || !Array.isArray(values)) return undefined;
+    if (!areNames(touched) || !areNames(dirs.touched) || !Array.isArray(values) || !values.every(isValued))
+      return undefined;
     return { lock, keys: { from, to, touched: { plain: touched, valued: values } }, dirs, digest };
   } catch {
     return undefined;
@@ -126,10 +127,22 @@ function isSpan(from: number, to: number, writtenAt: number): boolean {
   return Number.isSafeInteger(from) && Number.isSafeInteger(to) && from >= 0 && from <= to && to < writtenAt;
 }
 
-function isListOfLists(value: unknown): boolean {
+/** Lists of names, by state. */
+function areNames(value: unknown): boolean {
   if (!Array.isArray(value)) return false;
-  for (const item of value) if (!Array.isArray(item)) return false;
+  for (const names of value) {
+    if (!Array.isArray(names)) return false;
+    for (const name of names) if (typeof name !== 'string') return false;
+  }
   return true;
+}
+
+function isValued(item: unknown): item is Valued {
+  if (!Array.isArray(item)) return false;
+  const [name, bits, created, text, encoding] = item;
+  const isNumbered = typeof bits === 'number' && typeof created === 'number';
+  const isText = typeof name === 'string' && typeof text === 'string';
+  return isNumbered && isText && (encoding === undefined || encoding === 'base64');
 }
 
 /** How many names the marker tells of. */
