@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import { EphemeralError } from '../core/errors.ts';
-import { messageOf } from '../core/log.ts';
+import { adviceOf } from './advice.ts';
 import { escapeText, withoutUserinfo } from './output.ts';
 
 export const EXIT_OK = 0;
@@ -49,7 +49,7 @@ function codeOf(error: unknown): string {
 
 /** What an error is for the user: one line, and the code to exit with. */
 export function describeError(error: unknown): { line: string; exitCode: number } {
-  const message = withoutUserinfo(escapeText(messageOf(error)));
+  const message = withoutUserinfo(escapeText(adviceOf(error)));
   if (error instanceof Interrupted) return { line: '', exitCode: exitCodeOfSignal(error.signal) };
   if (error instanceof UsageError) return { line: `ephemeral: ${message}\n`, exitCode: EXIT_USAGE };
   const exitCode = error instanceof CommandError ? error.exitCode : EXIT_ERROR;

@@ -1,3 +1,4 @@
+import { parsePath } from '../core/paths.ts';
 import type { Ephemeral, Listing, ListingChange } from '../ephemeral/api.ts';
 import { changes } from '../ephemeral/changes.ts';
 import type { Context } from './context.ts';
@@ -10,6 +11,7 @@ export interface LsFlags extends GlobalFlags {
   watch?: boolean;
   values?: boolean;
   direct?: boolean;
+  wait?: boolean;
 }
 
 function writeListing(context: Context, flags: LsFlags, listing: Listing): void {
@@ -39,7 +41,13 @@ function writeStatus(context: Context, { path, status }: Listing): void {
 function watch(context: Context, flags: LsFlags, client: Ephemeral, path: string, signal: AbortSignal): Promise<void> {
   let previous: Listing | undefined;
   return client
-    .list(path, { watch: true, values: flags.values, via: flags.direct ? 'direct' : 'mirror', signal })
+    .list(path, {
+      watch: true,
+      values: flags.values,
+      via: flags.direct ? 'direct' : 'mirror',
+      missing: flags.wait ? 'wait' : 'error',
+      signal,
+    })
     .pipe(changes())
     .forEach((change) => {
       const { listing } = change;
@@ -50,8 +58,10 @@ function watch(context: Context, flags: LsFlags, client: Ephemeral, path: string
     });
 }
 
-export function ls(context: Context, flags: LsFlags, path: string): Promise<void> {
+export async function ls(context: Context, flags: LsFlags, path: string): Promise<void> {
+  parsePath(path, 'root allowed');
   if (!flags.watch) {
+    if (flags.wait) throw new UsageError('--wait needs --watch: a list asked for once is what is there now');
     if (flags.direct) throw new UsageError('--direct needs --watch: a list asked for once is read directly anyway');
     return once(context, flags, async (client, signal) => {
       writeListing(context, flags, await client.list(path, { values: flags.values, signal }));

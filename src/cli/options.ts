@@ -25,13 +25,15 @@ type Environment = Context['env'];
 const DEFAULT_ENDPOINT = '127.0.0.1:2379';
 /** setTimeout counts milliseconds in 31 bits; what is longer it would take for 1 ms. */
 const MAX_DURATION_S = 2_147_483;
+/** etcd's own limit for a lease. */
+const MAX_TTL_S = 9_000_000_000;
 
 /** An empty variable counts as unset, as with etcdctl. */
 const variable = (env: Environment, name: string): string | undefined => env[name] || undefined;
 
 export function parseWholeSeconds(text: string): number {
-  if (!/^\d+$/.test(text) || Number(text) < 1)
-    throw new InvalidArgumentError('It is a whole number of seconds, 1 or more.');
+  if (!/^\d+$/.test(text) || Number(text) < 1 || Number(text) > MAX_TTL_S)
+    throw new InvalidArgumentError(`It is a whole number of seconds, from 1 to ${MAX_TTL_S}.`);
   return Number(text);
 }
 
@@ -64,24 +66,25 @@ export function givenEndpoints(flags: Pick<GlobalFlags, 'endpoints'>, env: Envir
     try {
       return parseList(text);
     } catch (error) {
-      throw new UsageError(`${name} is "${text}". ${messageOf(error)}`);
+      throw new UsageError(`${name} is ${text.includes('@') ? 'wrong' : `"${text}"`}. ${messageOf(error)}`);
     }
   }
   return undefined;
 }
 
 function toUrl(endpoint: string, tls: boolean): string {
+  if (endpoint.includes('@')) {
+    throw new UsageError('an endpoint holds no user and no password: use --user and --password-file');
+  }
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(endpoint) ? endpoint : `${tls ? 'https' : 'http'}://${endpoint}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !['http:', 'https:'].includes(url.protocol) || url.hostname === '') {
+  const isBare = url?.pathname === '/' && url.search === '' && url.hash === '' && !/\s/.test(endpoint);
+  if (url === undefined || !['http:', 'https:'].includes(url.protocol) || url.hostname === '' || !isBare) {
     throw new UsageError(`endpoint "${endpoint}" is none: give host:port, http://host:port or https://host:port`);
-  }
-  if (url.username !== '' || url.password !== '') {
-    throw new UsageError('an endpoint holds no user and no password: use --user and --password-file');
   }
   if (tls && url.protocol === 'http:') {
     throw new UsageError(
-      `endpoint "${endpoint}" is http, but certificates are given: make it https, or leave them out`,
+      `endpoint "${endpoint}" is http, but certificates or https endpoints are given: make it https, or leave them out`,
     );
   }
   return text;
@@ -158,8 +161,9 @@ export function connectOptions(flags: GlobalFlags, env: Environment): Omit<Conne
   const tls = credentials(flags, env);
   const user = auth(flags, env);
   const endpoints = givenEndpoints(flags, env) ?? [DEFAULT_ENDPOINT];
+  const isSecure = tls !== undefined || endpoints.some((endpoint) => /^https:/i.test(endpoint));
   return {
-    hosts: endpoints.map((endpoint) => toUrl(endpoint, tls !== undefined)),
+    hosts: endpoints.map((endpoint) => toUrl(endpoint, isSecure)),
     connectTimeout: flags.timeout,
     ...(tls !== undefined && { credentials: tls }),
     ...(user !== undefined && { auth: user }),

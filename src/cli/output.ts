@@ -33,6 +33,11 @@ export function escapeLines(text: string): string {
   return text.replace(UNSAFE, (character) => (/[\n\t\\]/.test(character) ? character : escapeCharacter(character)));
 }
 
+/** As etcdctl shows leases. Etcd's own JSON has them in decimal. */
+export function leaseHex(lease: string): string {
+  return BigInt.asUintN(64, BigInt(lease)).toString(16);
+}
+
 /** Of every URL in the text what stands before the host is left out: it may be a password. */
 export function withoutUserinfo(text: string): string {
   return text.replace(/([a-z][a-z0-9+.-]*:\/\/)[^\s"']*@/gi, '$1…@');

@@ -22,6 +22,10 @@ Environment, where no flag says otherwise:
   ETCDCTL_ENDPOINTS, ETCD_ENDPOINTS, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY,
   ETCDCTL_USER (name or name:password), ETCDCTL_PASSWORD
 
+Names and values are whatever others wrote. ls and stat show what a terminal would obey, or nobody could see, in
+escaped form (\\n, \\x1b, \\u202e, \\\\ for a backslash), on a terminal and in a pipe. get does so on a terminal alone:
+a pipe gets the value as it is. What is no UTF-8 shows as U+FFFD. With --json all is exact.
+
 Exit status:
   0 done, 1 an error (a line on stderr, with its code), 2 wrong usage, 130 after SIGINT, 143 after SIGTERM`;
 
@@ -92,7 +96,7 @@ function usageText(text: string): string {
   const cut = text
     .replace(/^error: /, '')
     .replace(/^(unknown option '[^='\s]*)=[\s\S]*?'(\s*\(Did you mean [^)]*\)\s*|\s*)$/, "$1'$2");
-  return withoutUserinfo(cut);
+  return withoutUserinfo(cut.replace(/argument '[\s\S]*@[\s\S]*' is invalid/, 'argument is invalid'));
 }
 
 function flagsOf<Flags extends GlobalFlags = GlobalFlags>(command: Command): Flags {
@@ -117,6 +121,7 @@ function addReadingCommands(program: Command, context: Context): void {
     .option('--watch', 'go on with + name, - name, ~ name as it changes')
     .option('--values', 'with values: name<TAB>value')
     .option('--direct', 'watch the directory itself instead of its mirror')
+    .option('--wait', 'with --watch: wait for a directory that is not there yet')
     .action((path: string, _: unknown, command: Command) => ls(context, flagsOf<LsFlags>(command), path));
   program
     .command('get <path>')

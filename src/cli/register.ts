@@ -1,5 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { parsePath } from '../core/paths.ts';
 import type { Ephemeral, Heartbeat, Registration } from '../ephemeral/api.ts';
+import { adviceOf } from './advice.ts';
+import { tellingWhatIsAwaited } from './awaited.ts';
 import { startChild } from './child.ts';
 import type { Context } from './context.ts';
 import { describeError } from './exit.ts';
@@ -29,8 +32,9 @@ function tellStates(context: Context, flags: RegisterFlags, registration: Regist
     if (state === 'removed') tell(state, `deregistered ${path}`);
     if (state === 'lost') {
       wasLost = true;
-      const { code = '', message = '' } = registration.error ?? {};
-      tell(state, `lost ${path}, trying to get it back: ${code}: ${escapeText(message)}`, code);
+      const { error } = registration;
+      const why = error ? `${error.code}: ${escapeText(adviceOf(error))}` : 'no reason is known';
+      tell(state, `lost ${path}, trying to get it back: ${why}`, error?.code);
     }
   });
 }
@@ -50,7 +54,8 @@ async function announce(
       context.stderr.write(`ephemeral: waiting for ${withoutUserinfo(ready.href)}: ${escapeText(reason)}\n`);
     });
   }
-  tellStates(context, flags, await client.addKey(path, value, { heartbeat, signal }));
+  const registering = client.addKey(path, value, { heartbeat, signal });
+  tellStates(context, flags, await tellingWhatIsAwaited(context, flags, client, path, registering));
 }
 
 function whenAborted(signal: AbortSignal): Promise<void> {
@@ -98,12 +103,13 @@ async function runCommand(
   }
 }
 
-export function register(
+export async function register(
   context: Context,
   flags: RegisterFlags,
   path: string,
   value: string,
   command: readonly string[],
 ): Promise<number> {
+  parsePath(path);
   return command.length === 0 ? hold(context, flags, path, value) : runCommand(context, flags, path, value, command);
 }

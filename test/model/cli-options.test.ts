@@ -24,9 +24,10 @@ test('endpoints come from the flag, else from ETCDCTL_ENDPOINTS, else from ETCD_
   t.is(givenEndpoints({}, {}), undefined);
 });
 
-test('an endpoint without a scheme is http, or https when certificates are given', (t) => {
+test('an endpoint without a scheme is http, or https beside certificates or https', (t) => {
   const cacert = fileWith('authority');
-  t.deepEqual(connectOptions(flags({ endpoints: ['a:1', 'https://b:2'] }), {}).hosts, ['http://a:1', 'https://b:2']);
+  t.deepEqual(connectOptions(flags({ endpoints: ['a:1', 'http://b:2'] }), {}).hosts, ['http://a:1', 'http://b:2']);
+  t.deepEqual(connectOptions(flags({ endpoints: ['a:1', 'https://b:2'] }), {}).hosts, ['https://a:1', 'https://b:2']);
   t.deepEqual(connectOptions(flags({ endpoints: ['a:1'], cacert }), {}).hosts, ['https://a:1']);
   t.deepEqual(connectOptions(flags({ endpoints: ['a:1'] }), { ETCDCTL_CACERT: cacert }).hosts, ['https://a:1']);
 });
@@ -36,6 +37,8 @@ for (const [meaning, endpoint] of [
   ['no host', 'http://'],
   ['a port that is none', 'a:99999'],
   ['a password in it', 'http://user:secret@a:1'],
+  ['a path', 'http://a:1/v3'],
+  ['a space', 'a b:1'],
 ] as const) {
   test(`an endpoint with ${meaning} is wrong usage`, (t) => {
     const error = t.throws(() => connectOptions(flags({ endpoints: [endpoint] }), {}), { name: 'UsageError' });
@@ -43,7 +46,8 @@ for (const [meaning, endpoint] of [
   });
 }
 
-test('an http endpoint with certificates is wrong usage', (t) => {
+test('an http endpoint with certificates, or beside an https one, is wrong usage', (t) => {
+  t.throws(() => connectOptions(flags({ endpoints: ['http://a:1', 'https://b:1'] }), {}), { message: /is http, but/ });
   const cacert = fileWith('authority');
   t.throws(() => connectOptions(flags({ endpoints: ['http://a:1'], cacert }), {}), { message: /is http, but/ });
 });
@@ -77,6 +81,7 @@ test('the password comes from the file, without its line end, else from the envi
 
 test('a password on the command line, a user without one, and one without a user are wrong usage', (t) => {
   t.throws(() => connectOptions(flags({ user: 'me:secret' }), {}), { name: 'UsageError', message: /--password-file/ });
+  t.throws(() => connectOptions(flags({ user: 'me', passwordFile: fileWith('\n') }), {}), { message: /is empty/ });
   t.throws(() => connectOptions(flags({ user: 'me' }), {}), { name: 'UsageError', message: /needs a password/ });
   t.throws(() => connectOptions(flags({ passwordFile: fileWith('p') }), {}), { name: 'UsageError' });
 });

@@ -13,8 +13,9 @@ for (const [args, advice] of [
   [[`--pasword=${SECRET}`, 'ls', '/'], /unknown option '--pasword'[^\n]*\n/],
   [[`--pass=${SECRET}'x\ny`, 'ls', '/'], /unknown option '--pass'/],
   [['--endpoints', `http://me:${SECRET}@a:1`, 'ls', '/'], /--password-file/],
-  [['--endpoints', `unix://me:${SECRET}@a`, 'ls', '/'], /give host:port/],
-  [['--endpoints', `http://me:${SECRET}/@a:1`, 'ls', '/'], /give host:port/],
+  [['--endpoints', `unix://me:${SECRET}@a`, 'ls', '/'], /--password-file/],
+  [['--endpoints', `me:${SECRET}/ @a:1`, 'ls', '/'], /--password-file/],
+  [['--endpoints', `me:${SECRET}@a:1,`, 'ls', '/'], /list with commas/],
   [['register', '/a', 'v', '--ready', `ftp://me:${SECRET}@a`], /tcp:\/\/host:port/],
 ] as const) {
   test(`the secret in ${args.join(' ')} is refused with advice, and not repeated`, async (t) => {
@@ -28,7 +29,7 @@ for (const [args, advice] of [
 }
 
 test('a password in the endpoints of the environment is not repeated', async (t) => {
-  for (const endpoints of [`http://me:${SECRET}@a:1,`, `http://me:${SECRET}@a:1`]) {
+  for (const endpoints of [`me:${SECRET}@a:1,`, `http://me:${SECRET}@a:1`]) {
     const { run, text } = setUp({}, { env: { ETCDCTL_ENDPOINTS: endpoints } });
     t.is(await run('ls', '/'), 2);
     t.false(text.stderr.includes(SECRET), text.stderr);

@@ -11,12 +11,13 @@ export function hanging(signal: AbortSignal | undefined): Promise<never> {
 
 export interface WorldOptions {
   readonly env?: Context['env'];
+  readonly inspect?: Context['inspect'];
   /** Whether the output is a terminal. */
   readonly isTTY?: boolean;
 }
 
 /** A world around the command in which `client` is what it connects to. */
-export function setUp(client: Partial<Ephemeral> = {}, { env = {}, isTTY = false }: WorldOptions = {}) {
+export function setUp(client: Partial<Ephemeral> = {}, { env = {}, isTTY = false, inspect }: WorldOptions = {}) {
   const signals = new EventEmitter();
   const text = { stdout: '', stderr: '' };
   const connected: ConnectOptions[] = [];
@@ -41,7 +42,7 @@ export function setUp(client: Partial<Ephemeral> = {}, { env = {}, isTTY = false
       connected.push(options);
       return { ...client, close } as Ephemeral;
     },
-    inspect: (_client, _path, { signal }) => hanging(signal),
+    inspect: inspect ?? ((_client, _path, { signal }) => hanging(signal)),
     runDemo: async () => 0,
   };
   return {
