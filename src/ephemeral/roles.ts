@@ -3,8 +3,8 @@ import { directoryKeys, type MirrorKeys, type MirrorKind, mirrorKeys, SESSIONS_P
 /**
  * Pure: what a user of etcd must be allowed so that a client works, and nothing beyond. Etcd judges a call by the ranges that it
  * names: a transaction by those of its compares and of both its branches, a watch by the whole range watched, the revocation of a
- * lease by the right to write every key on it, and (from 3.4.26 and 3.5.9) a look at a lease's keys by the right to read them.
- * Making and renewing a lease needs no right at all.
+ * lease by the right to write every key on it, and in later releases its renewal by the same and a look at its keys by the right to
+ * read them. Making a lease needs no right at all.
  */
 
 export type Access = 'read' | 'write' | 'readwrite';

@@ -80,7 +80,7 @@ async function removeAll(prefix: string): Promise<void> {
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 
 for (const via of ['direct', 'mirror'] as const) {
-  test(`odd names that others write are listed as they are, impossible ones are not, ${via}`, async (t) => {
+  test(`odd names that others write are listed as they are, impossible ones are not, ${via} (A5)`, async (t) => {
     const space = await Space.open(t, realWorld(etcd));
     await space.put('/d/first', 'v');
     const client = await space.connect();
@@ -118,7 +118,7 @@ for (const via of ['direct', 'mirror'] as const) {
   });
 }
 
-test('odd names are registered, read and removed like any other, and impossible ones are refused', async (t) => {
+test('odd names are registered, read and removed like any other, and impossible ones are refused (A5)', async (t) => {
   const space = await Space.open(t, realWorld(etcd));
   const client = await space.connect();
   const registrations = await Promise.all(ODD.map((name) => client.addKey(`/d/${name}`, '1')));
@@ -135,7 +135,7 @@ test('odd names are registered, read and removed like any other, and impossible 
   }
 });
 
-test('a storm of long names passes through the mirror, also where all are deleted at once', async (t) => {
+test('a storm of long names passes through the mirror, also where all are deleted at once (A5)', async (t) => {
   const space = await Space.open(t, realWorld(etcd));
   // Three bytes a character: what is counted must be bytes.
   const names = Array.from({ length: 150 }, (_, i) => `long-${i}-${'\u65e5'.repeat(5_000)}`);
@@ -156,7 +156,7 @@ test('a storm of long names passes through the mirror, also where all are delete
   t.is((await seen.untilNames('a b')).status, 'live');
 });
 
-test('what a stranger writes in the place of a marker ends no watcher', async (t) => {
+test('what a stranger writes in the place of a marker ends no watcher (A5)', async (t) => {
   const space = await Space.open(t, realWorld(etcd));
   await space.put('/d/a', 'v');
   const master = await space.connect();
@@ -220,7 +220,7 @@ async function ephemeral(t: ExecutionContext, args: readonly string[]): Promise<
 const HARMFUL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 const harmless = (text: string) => text.split(/[\n\t]/).every((part) => !HARMFUL.test(part));
 
-test('what others wrote comes out of ls, ls --watch and stat escaped, and out of --json as it is', async (t) => {
+test('what others wrote comes out of ls, ls --watch and stat escaped, and out of --json as it is (A5)', async (t) => {
   const space = await Space.open(t, realWorld(etcd));
   const value = '\u001b]0;owned\u0007\u009b2J\u202e\u200b\nsecond line';
   const name = '\u202eevil\u200b';
@@ -252,7 +252,7 @@ test('what others wrote comes out of ls, ls --watch and stat escaped, and out of
   t.is((await ephemeral(t, [...flags, 'get', `/d/${name}`])).stdout, `${value}\n`, 'a pipe gets the value itself');
 });
 
-test('100,000 children are listed by the command, once and live, and told of by stat', async (t) => {
+test('100,000 children are listed by the command, once and live, and told of by stat (A5)', async (t) => {
   t.timeout(180_000);
   const space = await Space.open(t, realWorld(etcd));
   const count = 100_000;

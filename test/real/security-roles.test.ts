@@ -216,7 +216,7 @@ async function withLess({ root }: EtcdWithUsers, role: string, grant: Grant, bod
 }
 
 for (const scope of SCOPES) {
-  test(`the registrar role ${scope.title} is enough, and each part of it is needed`, async (t) => {
+  test(`the registrar role ${scope.title} is enough, and each part of it is needed (A1)`, async (t) => {
     t.timeout(240_000);
     const etcd = await withUsers(t);
     await pasteRoles(etcd, scope.args);
@@ -238,7 +238,7 @@ for (const scope of SCOPES) {
     }
   });
 
-  test(`the watcher role ${scope.title} is enough, each part of it is needed, and no write is allowed`, async (t) => {
+  test(`the watcher role ${scope.title} is enough, each part of it is needed, and no write is allowed (A1)`, async (t) => {
     t.timeout(240_000);
     const etcd = await withUsers(t);
     await pasteRoles(etcd, scope.args);
@@ -267,8 +267,54 @@ for (const scope of SCOPES) {
       await t.throwsAsync(userctl(etcd, auth, 'put', key, 'v'), { message: /permission denied/ }, key);
       await t.throwsAsync(userctl(etcd, auth, 'del', key), { message: /permission denied/ }, key);
     }
+    // Leases are for everyone to make, but only for those to end who may write what hangs on them.
+    const [lease = ''] = /^[0-9a-f]{10,}$/m.exec(await etcd.root('lease', 'list')) ?? [];
+    await t.notThrowsAsync(userctl(etcd, auth, 'lease', 'grant', '10'));
+    await t.throwsAsync(userctl(etcd, auth, 'lease', 'revoke', lease), { message: /permission denied/ });
   });
 }
+
+test('with --follow the roles let a client follow an elastic cluster, and each part of that is needed (A1)', async (t) => {
+  const etcd = await withUsers(t);
+  const { endpoint: hosts } = etcd.etcd;
+  const [scope] = SCOPES as [Scope];
+  await pasteRoles(etcd, [...scope.args, '--follow', '/_elastic']);
+  const auth = await etcd.addUser('watcher', 'ephemeral-watcher');
+  /** What the client says against it, or nothing as soon as etcd has its two watches. */
+  const follow = async (): Promise<string> => {
+    const heard: string[] = [];
+    const logger = { info: () => {}, warn: (message: string) => heard.push(message), error: () => {} };
+    const { namespace } = scope;
+    const client = await EtcdEphemeral.connect({
+      hosts,
+      auth,
+      namespace,
+      candidate: false,
+      follow: '/_elastic',
+      logger,
+    });
+    const watches = async () => {
+      const metrics = await (await fetch(`${hosts}/metrics`)).text();
+      return /^etcd_debugging_mvcc_watcher_total (\d+)/m.exec(metrics)?.[1];
+    };
+    try {
+      await until(async () => heard.length > 0 || (await watches()) === '2', 'the endpoints to be followed');
+      return heard.join();
+    } finally {
+      await client.close();
+      await until(async () => (await watches()) === '0', 'the watches to end');
+    }
+  };
+  t.is(await follow(), '');
+  const without = roles(scope).watcher;
+  const added = roles({ ...scope, follow: '/_elastic' }).watcher.slice(without.length);
+  t.is(added.length, 4);
+  for (const grant of added) {
+    await withLess(etcd, 'ephemeral-watcher', grant, async (title) => {
+      t.regex(await follow(), /not followed: .*does not let this user do that/, title);
+    });
+  }
+});
 
 /** Names below and above the reserved first character are two ranges of keys. */
 async function registerUpperCase({ etcd }: EtcdWithUsers, auth: Auth, { namespace }: Scope): Promise<void> {

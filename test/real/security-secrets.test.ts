@@ -37,7 +37,7 @@ async function withUser(t: ExecutionContext) {
 
 const untyped = (options: unknown) => EtcdEphemeral.connect(options as ConnectOptions);
 
-test('no error holds the password, and neither does a client that is printed', async (t) => {
+test('no error holds the password, and neither does a client that is printed (A4)', async (t) => {
   const { users, auth } = await withUser(t);
   const { endpoint: hosts } = users.etcd;
   const url = `http://me:${SECRET}@127.0.0.1:2379`;
@@ -135,7 +135,7 @@ async function runAll(t: ExecutionContext, { etcd }: EtcdWithUsers, flags: strin
   return told;
 }
 
-test('with every log on the command tells no password and no token, and its command line shows none', async (t) => {
+test('with every log on the command tells no password and no token, and its command line shows none (A4)', async (t) => {
   const { users } = await withUser(t);
   const passwordFile = join(mkdtempSync(join(tmpdir(), 'secrets-')), 'password');
   writeFileSync(passwordFile, `${SECRET}\n`, { mode: 0o600 });
@@ -152,7 +152,7 @@ test('with every log on the command tells no password and no token, and its comm
   }
 });
 
-test('the password of a --ready URL is not told while it is waited for', async (t) => {
+test('the password of a --ready URL is not told while it is waited for (A4)', async (t) => {
   const { users } = await withUser(t);
   const ready = `http://me:${SECRET}@127.0.0.1:${await freePort()}/health`;
   const args = ['--endpoints', users.etcd.endpoint, 'register', '/space/a', 'v', '--ready', ready];

@@ -33,7 +33,7 @@ async function refused(t: ExecutionContext, hosts: string, credentials: ConnectO
   t.true(error?.message.includes(hosts), 'it names the endpoint');
 }
 
-test('a server’s certificate of another CA, that has expired, or is for another name, is refused by its own words', async (t) => {
+test('a server’s certificate of another CA, that has expired, or is for another name, is refused by its own words (A3)', async (t) => {
   const tls = ({ certFile: cert, keyFile: key }: Pem): ServerTls => ({ cert, key });
   const good = await ownEtcd(t, tls(server));
   await refused(t, good.endpoint, { rootCertificate: certificateAuthority().ca.cert }, /check the CA/);
@@ -44,7 +44,7 @@ test('a server’s certificate of another CA, that has expired, or is for anothe
   await refused(t, elsewhere.endpoint, { rootCertificate }, /is for other names: connect by one of those/);
 });
 
-test('mutual TLS lets in whom the CA signed, and tells others that their certificate is missing, strange or expired', async (t) => {
+test('mutual TLS lets in whom the CA signed, and tells others that their certificate is missing, strange or expired (A3)', async (t) => {
   const { endpoint: hosts } = await ownEtcd(t, mutual);
   const own = await connect(t, { hosts, credentials: shown(client) });
   await own.addKey('/svc/a', 'v');
@@ -57,7 +57,7 @@ test('mutual TLS lets in whom the CA signed, and tells others that their certifi
   await refused(t, hosts, shown(expired), /our client certificate has expired|refuses our client certificate/);
 });
 
-test('a client goes on when every certificate is replaced, its CA too, and etcd starts again with the new ones', async (t) => {
+test('a client goes on when every certificate is replaced, its CA too, and etcd starts again with the new ones (A3)', async (t) => {
   const [files, next] = [authority.issue('rotated'), certificateAuthority()];
   const etcd = await ownEtcd(t, { cert: files.certFile, key: files.keyFile });
   let trusted = rootCertificate;

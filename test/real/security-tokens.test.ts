@@ -24,7 +24,7 @@ async function authentications({ etcd }: EtcdWithUsers): Promise<number> {
 
 const states = (registrations: readonly Registration[]) => registrations.map(({ state }) => state).join();
 
-test('heartbeats of both kinds and live lists go on while tokens run out, and over restarts that forget them', async (t) => {
+test('heartbeats of both kinds and live lists go on while tokens run out, and over restarts that forget them (A2)', async (t) => {
   const { users, auth } = await withUser(t, SHORT_TOKENS);
   const { etcd } = users;
   const options = { hosts: etcd.endpoint, auth, namespace: '/space' };
@@ -70,7 +70,7 @@ test('heartbeats of both kinds and live lists go on while tokens run out, and ov
   );
 });
 
-test('a password that is no longer right is tried once a second at most, and the new one is taken when it is given', async (t) => {
+test('a password that is no longer right is tried once a second at most, and the new one is taken when it is given (A2)', async (t) => {
   const { users, auth } = await withUser(t, []);
   let given = auth;
   const client = await EtcdEphemeral.connect({
