@@ -19,6 +19,11 @@ const VERIFY_FRACTION = 0.25;
 const GRANT_BACKOFF: BackoffPolicy = { firstMs: 50, maxMs: 1_000 };
 /** A key on a lease older than the last so many has long expired. */
 const FORMER_LEASES = 16;
+/**
+ * A user who may not hold a session is refused at each attempt. While nothing hangs on it (a list whose user may only read does very
+ * well without), it is asked for this seldom (ms): an operator may grant the permission.
+ */
+const REFUSED_PAUSE_MS = 30_000;
 
 /** The session ended while a write was under way, or before it. Whoever wrote waits for `alive` and looks again. */
 export class SessionLostError extends EphemeralError {
@@ -65,6 +70,8 @@ export class Session {
   #wantsVerification: () => boolean = () => false;
   #epoch = 0;
   #offLink: (() => void) | undefined;
+  /** Until the next attempt to have a lease. */
+  #pause: AbortController | undefined;
 
   constructor(connection: Connection, options: SessionOptions) {
     this.connection = connection;
@@ -93,6 +100,8 @@ export class Session {
 
   /** Makes the lease, now that it is needed. `wantsVerification`: whether anything of ours hangs on it. */
   start(wantsVerification: () => boolean): void {
+    // Somebody needs it now: it is tried at once.
+    this.#pause?.abort();
     if (this.#isStarted || this.#isClosed) return;
     this.#isStarted = true;
     this.#wantsVerification = wantsVerification;
@@ -164,6 +173,7 @@ export class Session {
     this.#keepAlive = undefined;
     this.#unverifiedTimer?.clear();
     this.#offLink?.();
+    this.#pause?.abort();
     if (!this.#lease) return true;
     const { id } = this.#lease;
     try {
@@ -189,10 +199,17 @@ export class Session {
         log('no lease: %s', messageOf(error));
         const mendable = !(error instanceof EphemeralError) || error.retryable || error instanceof LeaseNotFoundError;
         if (!mendable) this.refused.call(error as EphemeralError);
-        const waitMs = mendable ? backoffMs(GRANT_BACKOFF, failures, clock.random()) : GRANT_BACKOFF.maxMs;
-        await sleep(clock, waitMs, closing).catch(() => {});
+        if (mendable) await sleep(clock, backoffMs(GRANT_BACKOFF, failures, clock.random()), closing).catch(() => {});
+        else await this.#awaitPermission();
       }
     }
+  }
+
+  async #awaitPermission(): Promise<void> {
+    this.#pause = new AbortController();
+    const waitMs = this.#wantsVerification() ? GRANT_BACKOFF.maxMs : REFUSED_PAUSE_MS;
+    await sleep(this.connection.clock, waitMs, this.#pause.signal).catch(() => {});
+    this.#pause = undefined;
   }
 
   /** When the lease of before was renewed, or undefined when there is none (any more). */
