@@ -115,7 +115,8 @@ export function decodeMarker(bytes: Uint8Array, writtenAt: number): Marker | und
     const { v, lock, from, to, touched, values = [], dirs, digest } = wire;
     if (v !== 1 || typeof lock !== 'string') return undefined;
     if (!isSpan(from, to, writtenAt) || !isSpan(dirs.from, dirs.to, writtenAt)) return undefined;
-    if (!areNames(touched) || !areNames(dirs.touched) || !values.every(isValued)) return undefined;
+    if (!areNames(touched) || !areNames(dirs.touched) || !Array.isArray(values) || !values.every(isValued))
+      return undefined;
     return { lock, keys: { from, to, touched: { plain: touched, valued: values } }, dirs, digest };
   } catch {
     return undefined;
@@ -140,12 +141,8 @@ function isValued(item: unknown): item is Valued {
   if (!Array.isArray(item)) return false;
   const [name, bits, created, text, encoding] = item;
   const isNumbered = typeof bits === 'number' && typeof created === 'number';
-  return (
-    typeof name === 'string' &&
-    isNumbered &&
-    typeof text === 'string' &&
-    (encoding === undefined || encoding === 'base64')
-  );
+  const isText = typeof name === 'string' && typeof text === 'string';
+  return isNumbered && isText && (encoding === undefined || encoding === 'base64');
 }
 
 /** How many names the marker tells of. */
