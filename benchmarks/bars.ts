@@ -1,5 +1,6 @@
 /** Pure: what was promised, against what was measured. */
 import { NAMES } from './contestants.ts';
+import { elasticBars } from './elastic/bars.ts';
 import { CHANGE_N } from './measurements/change.ts';
 import { DETECT_TTL } from './measurements/detect.ts';
 import { FAILOVER_WATCHERS } from './measurements/failover.ts';
@@ -199,6 +200,7 @@ export function bars(samples: Samples): readonly Bar[] {
     ...registerBars(samples),
     ...timeBars(samples),
     ...sizeBars(samples),
+    ...elasticBars(samples),
   ];
 }
 

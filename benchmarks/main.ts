@@ -10,6 +10,7 @@ import { environment } from './environment.ts';
 import { openServer } from './etcd-server.ts';
 import { change } from './measurements/change.ts';
 import { detect } from './measurements/detect.ts';
+import { elastic } from './measurements/elastic.ts';
 import { failover } from './measurements/failover.ts';
 import { refresh } from './measurements/refresh.ts';
 import { register } from './measurements/register.ts';
@@ -30,6 +31,7 @@ const MEASURES: Readonly<Record<MeasurementName, (bench: Bench) => Promise<void>
   failover,
   size,
   start,
+  elastic,
 };
 
 const startMs = performance.now();

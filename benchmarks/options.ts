@@ -2,7 +2,17 @@
 import { parseArgs } from 'node:util';
 import { type ContestantId, NAMES } from './contestants.ts';
 
-export const MEASUREMENTS = ['storm', 'change', 'refresh', 'register', 'detect', 'failover', 'size', 'start'] as const;
+export const MEASUREMENTS = [
+  'storm',
+  'change',
+  'refresh',
+  'register',
+  'detect',
+  'failover',
+  'size',
+  'start',
+  'elastic',
+] as const;
 export type MeasurementName = (typeof MEASUREMENTS)[number];
 
 export interface BenchOptions {

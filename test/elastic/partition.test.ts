@@ -1,13 +1,10 @@
 import test, { type ExecutionContext } from 'ava';
-import type { Change } from '../../src/elastic/model.ts';
-import { EtcdStore } from '../../src/etcd/etcd-store.ts';
+import { oneChangeAtATime } from '../support/change-history.ts';
 import { CHANGE_PATIENCE_MS, TestElastic, type TestHost } from '../support/elastic.ts';
 import { etcdctl } from '../support/etcdctl.ts';
 import { networkFault, TestNetwork } from '../support/network.ts';
 import { until } from '../support/wait.ts';
 import { Writer } from '../support/writer.ts';
-
-const CALL_TIMEOUT_MS = 1_000;
 
 const fault = networkFault();
 if (fault !== undefined) console.warn(`partitions are NOT tested here: no network namespaces (${fault})`);
@@ -60,38 +57,6 @@ async function nothingIsLost(t: ExecutionContext, { writer }: Setting): Promise<
   t.log(`${writer.acknowledged.length} writes acknowledged, none lost; the longest gap was ${writer.takeGap()} ms`);
 }
 
-/** The record's whole history: a change begins when the one before it has ended, and not otherwise. */
-async function oneChangeAtATime(t: ExecutionContext, { cluster }: Setting): Promise<readonly Change[]> {
-  const store = new EtcdStore({ hosts: cluster.hosts.map(({ clientUrl }) => clientUrl) });
-  t.teardown(() => store.close());
-  await until(() => store.connect({ timeoutMs: CALL_TIMEOUT_MS }), 'a member that serves');
-  const key = '/_elastic/change';
-  const { kvs } = await store.range({ type: 'range', target: { key } }, { timeoutMs: CALL_TIMEOUT_MS });
-  const changes: Change[] = [];
-  let seen = 0;
-  const stream = store.openWatch({
-    onCreated: () => {},
-    onEvents: (_, events) => {
-      for (const { kv } of events) {
-        changes.push(JSON.parse(Buffer.from(kv.value).toString()) as Change);
-        seen = kv.modRevision;
-      }
-    },
-    onCanceled: (_, error) => t.fail(error.message),
-    onEnd: (error) => t.fail(error.message),
-  });
-  stream.create(1, { target: { key }, startRevision: 1 });
-  await until(() => seen >= (kvs[0]?.modRevision ?? 0), 'the history of changes');
-  stream.close();
-  for (const [index, change] of changes.entries()) {
-    const before = changes[index - 1];
-    if (!before || before.generation === change.generation) continue;
-    t.is(change.generation, before.generation + 1);
-    t.true(before.phase === 'done' || before.phase === 'failed', `change ${before.generation} was ${before.phase}`);
-  }
-  return changes;
-}
-
 partition('a leader that is cut off: another leads, no change is made, and it comes back as what it was', async (t) => {
   const setting = await setUp(t);
   const { cluster } = setting;
@@ -118,7 +83,7 @@ partition('a leader that is cut off: another leads, no change is made, and it co
     before.rows.map(({ host, memberId }) => `${host} ${memberId}`),
   );
   await writesGoOn(setting);
-  await oneChangeAtATime(t, setting);
+  await oneChangeAtATime(t, setting.cluster);
   await nothingIsLost(t, setting);
 });
 
@@ -149,7 +114,9 @@ partition('a follower that is cut off is replaced by the spare, and comes back a
     'it to be the spare',
     CHANGE_PATIENCE_MS,
   );
-  t.true((await oneChangeAtATime(t, setting)).some(({ cause, host }) => cause === 'dead' && host === follower.name));
+  t.true(
+    (await oneChangeAtATime(t, setting.cluster)).some(({ cause, host }) => cause === 'dead' && host === follower.name),
+  );
   await nothingIsLost(t, setting);
 });
 
@@ -177,6 +144,6 @@ partition('a controller that is cut off in the middle of a change: the next one 
   setting.heal(controller);
   await cluster.settled(1, 'and a learner');
   await writesGoOn(setting);
-  await oneChangeAtATime(t, setting);
+  await oneChangeAtATime(t, setting.cluster);
   await nothingIsLost(t, setting);
 });

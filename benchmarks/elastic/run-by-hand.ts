@@ -1,0 +1,112 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../../test/support/wait.ts';
+import { Writer } from '../../test/support/writer.ts';
+import { ByHand, type HandMember } from './by-hand.ts';
+import { type Note, timed } from './steps.ts';
+
+/** Longer than what etcd asks of a voter's connection before it takes the next member. */
+export const SETTLED_MS = 6_000;
+
+type Five = readonly [HandMember, HandMember, HandMember, HandMember, HandMember];
+
+async function fiveOf(hand: ByHand): Promise<Five> {
+  const members = [];
+  for (let count = 0; count < 5; count++) members.push(await hand.prepare());
+  return members as unknown as Five;
+}
+
+/** One to three, with deaths. */
+export async function smallByHand(note: Note): Promise<void> {
+  const hand = new ByHand();
+  try {
+    const [m1, m2, m3, m4, m5] = await fiveOf(hand);
+    note('boot of the first', await timed(() => hand.boot(m1)));
+    await hand.stop(m1);
+    note('restart of an only one', await timed(() => hand.restart(m1)));
+    note('a learner joins', await timed(() => hand.join(m2, m1)));
+    await sleep(SETTLED_MS);
+    const grow = async () => {
+      await hand.promote(m2, m1);
+      await hand.join(m3, m1);
+      await hand.promote(m3, m1);
+    };
+    note('1 to 3', await timed(grow));
+    await sleep(SETTLED_MS);
+
+    for (const [member, step] of [
+      [m3, 'etcd of a follower killed, restarted in place'],
+      [m1, 'etcd of the leader killed, restarted in place'],
+    ] as const) {
+      await hand.kill(member);
+      note(step, await timed(() => hand.restart(member)));
+    }
+    await sleep(SETTLED_MS);
+    await hand.kill(m3);
+    const replace = async () => {
+      await hand.remove(m3, m2);
+      await hand.join(m4, m2);
+      await hand.promote(m4, m2);
+    };
+    note('dead one replaced', await timed(replace));
+    await hand.join(m5, m2);
+    await sleep(SETTLED_MS);
+    await hand.kill(m4);
+    const takeOver = async () => {
+      await hand.remove(m4, m2);
+      await hand.promote(m5, m2);
+    };
+    note('dead one replaced by the spare', await timed(takeOver));
+    await sleep(SETTLED_MS);
+    await gapsByHand(hand, [m1, m2, m5], note);
+  } finally {
+    await hand.close();
+  }
+}
+
+async function gapsByHand(hand: ByHand, voters: readonly HandMember[], note: Note): Promise<void> {
+  const leaderOf = (member: HandMember) => hand.admin.status(member.clientUrl, 1_000).then(({ leader }) => leader);
+  const [first] = voters as [HandMember];
+  const leaderId = await leaderOf(first);
+  const leader = voters.find(({ id }) => id === leaderId) ?? first;
+  const heir = voters.find((member) => member !== leader) ?? first;
+  const writer = new Writer(() => voters.map(({ clientUrl }) => clientUrl));
+  try {
+    await until(() => writer.acknowledged.length > 100, 'writes');
+    writer.takeGap();
+    await hand.admin.moveLeader(leader.clientUrl, heir.id, 1_000);
+    await sleep(1_000);
+    note('write gap: leader leaves its place', writer.takeGap());
+    await hand.kill(heir);
+    await until(async () => (await leaderOf(leader)) !== heir.id && (await leaderOf(leader)) !== '0', 'another leader');
+    await sleep(1_000);
+    note('write gap: leader killed', writer.takeGap());
+  } finally {
+    await writer.stop();
+  }
+}
+
+/** One to five and back. */
+export async function largeByHand(note: Note): Promise<void> {
+  const hand = new ByHand();
+  try {
+    const [m1, ...others] = await fiveOf(hand);
+    await hand.boot(m1);
+    const [m2] = others;
+    await hand.join(m2, m1);
+    await sleep(SETTLED_MS);
+    const grow = async () => {
+      for (const member of others) {
+        if (member !== m2) await hand.join(member, m1);
+        await hand.promote(member, m1);
+      }
+    };
+    note('1 to 5', await timed(grow));
+    await sleep(SETTLED_MS);
+    const shrink = async () => {
+      for (const member of [...others].reverse()) await hand.remove(member, m1);
+    };
+    note('5 to 1', await timed(shrink));
+  } finally {
+    await hand.close();
+  }
+}

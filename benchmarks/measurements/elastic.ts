@@ -1,0 +1,36 @@
+/** How long the elastic cluster takes for each step, and how long the same step takes by hand. */
+import type { Bench } from '../bench.ts';
+import { largeByHand, smallByHand } from '../elastic/run-by-hand.ts';
+import { bootOurs, largeOurs, smallOurs } from '../elastic/run-ours.ts';
+import { BACKUP, BY_HAND, type Note, OURS } from '../elastic/steps.ts';
+import { MEMORY } from '../etcd-server.ts';
+
+const ROUNDS = 3;
+
+export async function elastic(bench: Bench): Promise<void> {
+  const { options, samples } = bench;
+  const tmp = process.env.TMPDIR;
+  if (!options.fsync) process.env.TMPDIR = MEMORY;
+  const noteOf =
+    (of: string): Note =>
+    (step, ms, backups = 0) => {
+      const key = { measurement: 'elastic', of, n: 1 };
+      samples.add({ ...key, metric: step }, 'ms', ms);
+      if (of === OURS) samples.add({ ...key, metric: `${step}: backups` }, 'backups', backups);
+      bench.say(`elastic: ${step}, ${of}: ${Math.round(ms)} ms${backups > 0 ? `, ${backups} backups among them` : ''}`);
+    };
+  const noteBackup = (ms: number) => samples.add({ measurement: 'elastic', of: OURS, n: 1, metric: BACKUP }, 'ms', ms);
+  try {
+    const rounds = options.rounds ?? (options.quick ? 1 : ROUNDS);
+    for (let round = 0; round < rounds; round++) {
+      await bootOurs(noteOf(OURS));
+      await smallByHand(noteOf(BY_HAND));
+      await smallOurs(noteOf(OURS), noteBackup);
+      await largeByHand(noteOf(BY_HAND));
+      await largeOurs(noteOf(OURS));
+    }
+  } finally {
+    if (tmp === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = tmp;
+  }
+}
