@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { takeBackup } from '../../src/elastic/backup.ts';
-import type { ElasticRemote } from '../../src/elastic/remote.ts';
 import { ElasticCluster } from '../../src/elastic.ts';
 import { ClusterAdmin } from '../../src/etcd/cluster-admin.ts';
 import { temporaryFolder } from '../../test/support/children.ts';
@@ -36,21 +35,12 @@ export async function bootOurs(note: Note): Promise<void> {
 class Ours {
   readonly cluster = new TestElastic();
   readonly admin = new ClusterAdmin();
-  readonly remote: Promise<ElasticRemote>;
-  #ready: (remote: ElasticRemote) => void = () => {};
-
-  constructor() {
-    this.remote = new Promise((resolve) => {
-      this.#ready = resolve;
-    });
-  }
 
   async hosts(count: number): Promise<void> {
     const flags = [...FLAGS, '--ideal-cluster-size', '1'];
     await (await this.cluster.add({ flags })).ready();
     for (let number = 2; number <= count; number++) await (await this.cluster.add({ flags })).ready();
     await this.cluster.settled(1, 'and a learner');
-    this.#ready(this.cluster.remote());
   }
 
   /** How many members vote, as the first host that answers has it. */
@@ -69,7 +59,7 @@ class Ours {
 
   async resize(size: number): Promise<{ ms: number; backups: number }> {
     const before = this.changes();
-    const remote = await this.remote;
+    const remote = this.cluster.remote();
     const ms = await timed(async () => {
       await remote.resize(size);
       await until(async () => (await this.voters()) === size, `${size} voters`, PATIENCE_MS);
@@ -189,9 +179,10 @@ async function gapsOurs(ours: Ours, note: Note): Promise<void> {
     const next = await ours.leader(3);
     writer.takeGap();
     await next.crash();
+    const remote = ours.cluster.remote();
     await until(
-      async () => (await (await ours.remote).status()).rows.some((row) => row.leader && row.host !== next.name),
-      'another',
+      async () => (await remote.status()).rows.some((row) => row.leader && row.host !== next.name),
+      'another leader',
     );
     await sleep(1_000);
     note('write gap: leader killed', writer.takeGap());

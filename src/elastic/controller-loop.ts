@@ -14,7 +14,9 @@ import { inFlight } from './view.ts';
 const log = debugLog('controller');
 
 /** A learner's start or a promotion under way is to be seen at once; what waits for a host or an operator, soon; a death, in time. */
-const IN_FLIGHT_MS = 50;
+const IN_FLIGHT_MS = 15;
+/** Before a step that etcd has refused is tried again. */
+const REFUSED_MS = 100;
 const WAITING_MS = 250;
 const IDLE_MS = 500;
 
@@ -29,6 +31,7 @@ export class ControllerLoop {
   #reign: AbortController | undefined;
   #wake: AbortController | undefined;
   #published = '';
+  #isConverged = false;
   #lastTrouble = '';
   #lastBlindness = '';
   readonly #offChanged: () => void;
@@ -93,8 +96,10 @@ export class ControllerLoop {
         const result = await controllerStep(port, this.#config.policy, plan);
         plan = result.plan;
         this.#report(result);
-        if (!reign.aborted) await this.#publish(port, result);
         pauseMs = pauseAfter(result, port.view);
+        // Between two steps that follow each other at once nobody could read it.
+        const isPassing = pauseMs === 0 && result.plan.converged === this.#isConverged;
+        if (!reign.aborted && !isPassing) await this.#publish(port, result);
         this.#lastBlindness = '';
       } catch (error) {
         this.#reportBlindness(messageOf(error));
@@ -138,6 +143,7 @@ export class ControllerLoop {
     try {
       await port.publish(published);
       this.#published = text;
+      this.#isConverged = converged;
     } catch (failure) {
       log('the plan was not published: %s', messageOf(failure));
     }
@@ -159,7 +165,7 @@ export class ControllerLoop {
 }
 
 function pauseAfter({ plan, error }: StepResult, view: View | undefined): number {
-  if (plan.steps.length > 0) return error === undefined ? 0 : 2 * IN_FLIGHT_MS;
+  if (plan.steps.length > 0) return error === undefined ? 0 : REFUSED_MS;
   if (inFlight(view?.observed.change)) return IN_FLIGHT_MS;
   return plan.converged ? IDLE_MS : WAITING_MS;
 }

@@ -14,7 +14,7 @@ import { until } from './wait.ts';
 
 const COMMAND = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** A change takes etcd 5 s a voter; several may follow one another. */
-export const CHANGE_PATIENCE_MS = 60_000;
+export const CHANGE_PATIENCE_MS = 120_000;
 
 const LOOK_MS = 200;
 
