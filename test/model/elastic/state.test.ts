@@ -28,8 +28,9 @@ test('a folder has one holder, and a dead one’s lock is taken over', async (t)
 const linux = process.platform === 'linux' ? test : test.skip;
 
 linux('a killed process that nobody has asked for its exit code is dead', async (t) => {
-  // The shell becomes a sleep, which never asks what became of the child that it inherits.
-  const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  // The shell becomes a sleep, which never asks what became of the child that it inherits; that one waits for it.
+  const child = 'until [ "$(cat /proc/$$/comm)" = sleep ]; do sleep 0.01; done';
+  const parent = spawn('sh', ['-c', `(${child}) & echo $!; exec sleep 60`], { stdio: ['ignore', 'pipe', 'ignore'] });
   bindToThisProcess(parent);
   const [line] = (await once(parent.stdout, 'data')) as [Buffer];
   const pid = Number(line.toString());
