@@ -30,11 +30,14 @@ async function ask<T>(member: EtcdProcess, path: string, body: object): Promise<
 /** Raises or takes back the alarm of a full disk, which makes etcd refuse all puts. */
 export async function setFull(member: EtcdProcess, on: boolean): Promise<void> {
   const action = on ? 'ACTIVATE' : 'DEACTIVATE';
-  await until(async () => {
-    const { header } = await ask<Status>(member, 'maintenance/status', {});
-    await ask(member, 'maintenance/alarm', { action, memberID: header.member_id, alarm: 'NOSPACE' });
-    return true;
-  }, `the alarm of a full store to be ${on ? 'raised' : 'taken back'}`);
+  await until(
+    async () => {
+      const { header } = await ask<Status>(member, 'maintenance/status', {});
+      await ask(member, 'maintenance/alarm', { action, memberID: header.member_id, alarm: 'NOSPACE' });
+      return true;
+    },
+    `the alarm of a full store to be ${on ? 'raised' : 'taken back'}`,
+  );
 }
 
 export class Pulse {
