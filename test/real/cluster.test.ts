@@ -35,7 +35,7 @@ function another(cluster: EtcdCluster, not: EtcdProcess): EtcdProcess {
 test("a leader's death loses no registration at ttl 10, and lists go on (R6)", async (t) => {
   const cluster = await ownCluster(t);
   const clients = await Promise.all(Array.from({ length: 5 }, () => connect(t, cluster.endpoints, { ttl: 10 })));
-  const registrations = await Promise.all(clients.map((client, i) => client.addKey(`/d/${i}`, 'v')));
+  const registrations = await Promise.all(clients.map((client, i) => client.addKey(`/d/${names[i]}`, 'v')));
   const lists = clients.map((client) => see(t, client.list('/d', { watch: true })));
   for (const seen of lists) await seen.untilNames('0 1 2 3 4');
   const states = registrations.map(statesOf);
@@ -80,10 +80,13 @@ test('a member that stands still is left for another, and as it goes on it bring
   t.false(states.includes('lost'));
 });
 
-/** etcd#15247: when it goes on, such a leader takes leases for expired that were renewed at its successor. */
+/**
+ * etcd#15247: when it goes on, such a leader takes leases for expired that were renewed at its successor. It revokes 16 at a time, and
+ * where those get lost on its way back the others follow 7 s later.
+ */
 test('a leader that stalls for longer than the ttl costs each registration one leave and one return at most (R4)', async (t) => {
   const cluster = await ownCluster(t);
-  const names = ['0', '1', '2', '3', '4', '5'];
+  const names = Array.from({ length: 24 }, (_, i) => String(i + 10));
   const clients = await Promise.all(names.map(() => connect(t, cluster.endpoints, { ttl: 5 })));
   const registrations = await Promise.all(clients.map((client, i) => client.addKey(`/d/${i}`, 'v')));
   const leader = await cluster.leader();
@@ -96,7 +99,7 @@ test('a leader that stalls for longer than the ttl costs each registration one l
   await cluster.leader();
   for (const client of clients) await until(() => client.state === 'connected', 'each client');
   // As long as what it has taken for expired takes to go, and to be missed.
-  await sleep(4_000);
+  await sleep(10_000);
   for (const registration of registrations) await until(() => registration.state === 'registered', 'each registration');
   await seen.untilNames(names.join(' '));
   for (const name of names) {
