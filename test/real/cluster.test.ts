@@ -35,7 +35,7 @@ function another(cluster: EtcdCluster, not: EtcdProcess): EtcdProcess {
 test("a leader's death loses no registration at ttl 10, and lists go on (R6)", async (t) => {
   const cluster = await ownCluster(t);
   const clients = await Promise.all(Array.from({ length: 5 }, () => connect(t, cluster.endpoints, { ttl: 10 })));
-  const registrations = await Promise.all(clients.map((client, i) => client.addKey(`/d/${names[i]}`, 'v')));
+  const registrations = await Promise.all(clients.map((client, i) => client.addKey(`/d/${i}`, 'v')));
   const lists = clients.map((client) => see(t, client.list('/d', { watch: true })));
   for (const seen of lists) await seen.untilNames('0 1 2 3 4');
   const states = registrations.map(statesOf);
@@ -88,7 +88,7 @@ test('a leader that stalls for longer than the ttl costs each registration one l
   const cluster = await ownCluster(t);
   const names = Array.from({ length: 24 }, (_, i) => String(i + 10));
   const clients = await Promise.all(names.map(() => connect(t, cluster.endpoints, { ttl: 5 })));
-  const registrations = await Promise.all(clients.map((client, i) => client.addKey(`/d/${i}`, 'v')));
+  const registrations = await Promise.all(clients.map((client, i) => client.addKey(`/d/${names[i]}`, 'v')));
   const leader = await cluster.leader();
   const watcher = await connect(t, [another(cluster, leader).endpoint], { ttl: 5, candidate: false });
   const seen = see(t, watcher.list('/d', { watch: true, via: 'direct' }));
@@ -112,7 +112,7 @@ test('a leader that stalls for longer than the ttl costs each registration one l
 test('a second member that is added to a cluster of one costs no registration (R6)', async (t) => {
   const [etcd, ports] = [await startEtcd(), await freePorts(2)];
   t.teardown(() => etcd.destroy());
-  const client = await connect(t, [etcd.endpoint], { ttl: 10 });
+  const client = await connect(t, [etcd.endpoint], { ttl: 6 });
   const registration = await client.addKey('/d/k', 'v');
   const states = statesOf(registration);
   const seen = see(t, client.list('/d', { watch: true }));
@@ -133,7 +133,7 @@ test('a second member that is added to a cluster of one costs no registration (R
   await seen.untilNames('k late');
   await etcdctl(clientUrl, 'del', '/d/late');
   // Longer than a lease lives that got lost with the change.
-  await sleep(12_000);
+  await sleep(8_000);
   t.deepEqual(JSON.parse(await etcdctl(clientUrl, 'get', '--prefix', '/d/', '-w', 'json')).kvs, before);
   t.deepEqual(states, ['registered']);
 });
