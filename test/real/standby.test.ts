@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
-import { EtcdEphemeral, InvalidOptionError } from '../../src/index.ts';
+import { EtcdEphemeral, InvalidOptionError, type RegistrationState } from '../../src/index.ts';
+import { certificateAuthority } from '../support/certificates.ts';
 import { startClient } from '../support/client-process.ts';
 import { type EtcdProcess, startEtcd } from '../support/etcd-process.ts';
+import { etcdctl } from '../support/etcdctl.ts';
 import { see } from '../support/listings.ts';
+import { connectionsTo } from '../support/ports.ts';
 import { startProxy } from '../support/proxy.ts';
 import { realWorld, Space } from '../support/space.ts';
 import { until } from '../support/wait.ts';
@@ -130,6 +133,41 @@ test.serial(
     t.is(registration.state, 'registered');
   },
 );
+
+test.serial('the worker is let in where a certificate, a user and a password are asked for (R5)', async (t) => {
+  const authority = certificateAuthority();
+  const { certFile, keyFile } = authority.issue('server');
+  const clientPem = authority.issue('client');
+  const tls = { cert: certFile, key: keyFile, clientCa: authority.ca.certFile };
+  const secured = await startEtcd({ tls });
+  t.teardown(() => secured.destroy());
+  const flags = ['--cacert', authority.ca.certFile, '--cert', clientPem.certFile, '--key', clientPem.keyFile];
+  const ctl = (...args: string[]) => etcdctl(secured.endpoint, ...flags, ...args);
+  await ctl('user', 'add', 'root:root-secret');
+  await ctl('user', 'grant-role', 'root', 'root');
+  await ctl('auth', 'enable');
+  const client = await EtcdEphemeral.connect({
+    hosts: secured.endpoint,
+    credentials: () => ({
+      rootCertificate: authority.ca.cert,
+      certChain: clientPem.cert,
+      privateKey: clientPem.key,
+    }),
+    auth: () => ({ username: 'root', password: 'root-secret' }),
+    ttl: 2,
+    stallLimit: 20,
+  });
+  t.teardown(() => client.close());
+  const registration = await client.addKey('/d/k', 'v');
+  const states: RegistrationState[] = [];
+  registration.state$.subscribe((state) => states.push(state));
+  await until(() => connectionsTo(secured.clientPort) === 2, 'the worker to be connected');
+  const before = (await client.list('/d', { values: true })).entries.get('k')?.created;
+  // This very loop, for longer than the ttl.
+  for (const endMs = performance.now() + 4_000; performance.now() < endMs; );
+  t.is((await client.list('/d', { values: true })).entries.get('k')?.created, before);
+  t.deepEqual(states, ['registered']);
+});
 
 test('stallLimit is refused where it would be of no use', async (t) => {
   for (const stallLimit of [0, -1, 2, Number.NaN, Number.POSITIVE_INFINITY, '20']) {
