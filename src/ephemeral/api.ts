@@ -98,7 +98,10 @@ export interface WatchOptions {
 }
 
 export interface Ephemeral extends AsyncDisposable {
-  /** Makes a directory that stays, also when it is empty. */
+  /**
+   * Makes a directory that stays, also when it is empty and this client is gone. While this client lives it makes the directory again
+   * when the store was wiped or restored to an older state, unless anybody had removed it.
+   */
   addDir(path: string, options?: AddDirOptions): Promise<void>;
   /** Removes an added directory. DirectoryNotEmptyError when something lies below; PathNotFoundError when it was not added. */
   removeDir(path: string, options?: CallOptions): Promise<void>;

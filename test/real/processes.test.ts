@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { startClient } from '../support/client-process.ts';
 import { type EtcdProcess, startEtcd } from '../support/etcd-process.ts';
@@ -99,6 +100,29 @@ test('a short block of the event loop costs nothing (R6)', async (t) => {
   await it.said('unblocked');
   t.deepEqual(await space.key('/d/k'), before);
   t.is(it.lines.filter((line) => line.endsWith(' lost')).length, 0);
+});
+
+test('a wall clock that is set an hour forward, then two back, costs no registration (R1, R5)', async (t) => {
+  const space = await Space.open(t, world());
+  const options = { hosts: etcd.endpoint, namespace: space.namespace, ttl: 3 };
+  const it = startClient(t, { options, keys: { '/d/k': 'v' }, watch: ['/d'] });
+  await it.said('ready');
+  const before = await space.key('/d/k');
+  for (const offsetMs of [3_600_000, -3_600_000]) {
+    it.setWallClock(offsetMs);
+    // Longer than a lease lives that nobody renews.
+    await sleep(4_000);
+    t.deepEqual(await space.key('/d/k'), before);
+  }
+  await space.put('/d/other', 'v');
+  await it.said('list /d live k other');
+  t.deepEqual(
+    it.lines.filter((line) => line.startsWith('state') || line.includes('stale')),
+    ['state /d/k registered'],
+  );
+  it.kill('SIGTERM');
+  t.is(await it.exited, 0);
+  t.is(await space.key('/d/k'), undefined);
 });
 
 test('a process that is restarted at once under its old name replaces its dead self (R3)', async (t) => {

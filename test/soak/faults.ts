@@ -83,31 +83,43 @@ function memberFault(world: FaultWorld, kind: Exclude<keyof typeof MEMBERS, 'non
     get of() {
       return `${name} for ${ms} ms`;
     },
-    run: async () => {
-      const member = chosen();
-      name = member.name;
-      if (kind === 'member restart') return member.restart();
-      if (kind === 'store full') {
-        await setFull(member, true);
+    run: () =>
+      outage(world, async () => {
+        const member = chosen();
+        name = member.name;
+        if (kind === 'member restart') return member.restart();
+        if (kind === 'store full') {
+          await setFull(member, true);
+          await sleep(ms);
+          return setFull(member, false);
+        }
+        if (kind === 'quorum lost') {
+          for (const it of [one, two]) it?.pause();
+          await sleep(ms);
+          for (const it of [one, two]) it?.resume();
+          return;
+        }
+        if (kind.endsWith('SIGKILL')) {
+          await member.kill();
+          await sleep(ms);
+          return member.start();
+        }
+        member.pause();
         await sleep(ms);
-        return setFull(member, false);
-      }
-      if (kind === 'quorum lost') {
-        for (const it of [one, two]) it?.pause();
-        await sleep(ms);
-        for (const it of [one, two]) it?.resume();
-        return;
-      }
-      if (kind.endsWith('SIGKILL')) {
-        await member.kill();
-        await sleep(ms);
-        return member.start();
-      }
-      member.pause();
-      await sleep(ms);
-      member.resume();
-    },
+        member.resume();
+      }),
   };
+}
+
+/** Whoever was connected there had no answer meanwhile. */
+async function outage({ judge }: FaultWorld, work: () => Promise<void>): Promise<void> {
+  const stretch = { fromMs: Date.now(), untilMs: Number.POSITIVE_INFINITY };
+  judge.memberOutages.push(stretch);
+  try {
+    await work();
+  } finally {
+    stretch.untilMs = Date.now();
+  }
 }
 
 function otherFault(world: FaultWorld, kind: keyof typeof OTHERS, process: FleetProcess): Fault {

@@ -1,5 +1,6 @@
 /** Whether the store serves, and who leads it: asked all the time, straight at the members. */
 import type { EtcdProcess } from '../support/etcd-process.ts';
+import { until } from '../support/wait.ts';
 
 export interface Stretch {
   readonly fromMs: number;
@@ -28,12 +29,15 @@ async function ask<T>(member: EtcdProcess, path: string, body: object): Promise<
 
 /** Raises or takes back the alarm of a full disk, which makes etcd refuse all puts. */
 export async function setFull(member: EtcdProcess, on: boolean): Promise<void> {
-  const { header } = await ask<Status>(member, 'maintenance/status', {});
-  await ask(member, 'maintenance/alarm', {
-    action: on ? 'ACTIVATE' : 'DEACTIVATE',
-    memberID: header.member_id,
-    alarm: 'NOSPACE',
-  });
+  const action = on ? 'ACTIVATE' : 'DEACTIVATE';
+  await until(
+    async () => {
+      const { header } = await ask<Status>(member, 'maintenance/status', {});
+      await ask(member, 'maintenance/alarm', { action, memberID: header.member_id, alarm: 'NOSPACE' });
+      return true;
+    },
+    `the alarm of a full store to be ${on ? 'raised' : 'taken back'}`,
+  );
 }
 
 export class Pulse {

@@ -92,7 +92,7 @@ export class Soak {
     this.#cluster = await startCluster(3);
     const { members } = this.#cluster;
     this.pulse = new Pulse(members);
-    this.judge = new Judge(this.history, this.pulse);
+    this.judge = new Judge(this.history, this.pulse, say);
     this.pulse.start();
     this.#recorders = members.map(({ endpoint }) => new Recorder(this.history, endpoint));
     for (const recorder of this.#recorders) recorder.start();
@@ -175,7 +175,7 @@ export class Soak {
       );
     const servicesMs = await this.#within(
       () => this.judge.missingService(this.processes),
-      (process) => from(process) + process.plan.ttl * 1_000 + 1_000,
+      ({ process, sinceMs = 0 }) => Math.max(from(process), sinceMs) + process.plan.ttl * 1_000 + 1_000,
       (missing) => this.judge.violate('R4', `after ${what}: ${missing}`),
     );
     const listsMs = await this.#within(
@@ -200,7 +200,7 @@ export class Soak {
   /** When nothing was wrong any more. */
   async #within(
     findWrong: () => Wrong | undefined,
-    dueMs: (process: FleetProcess) => number,
+    dueMs: (wrong: Wrong) => number,
     violate: (what: string) => void,
   ): Promise<number> {
     const giveUpMs = Date.now() + GIVE_UP_MS;
@@ -211,7 +211,7 @@ export class Soak {
       if (!wrong) return nowMs;
       const ownStallMs = this.#loop.max / 1e6;
       this.longestOwnStallMs = Math.max(this.longestOwnStallMs, ownStallMs);
-      if (!isBroken && nowMs > dueMs(wrong.process) + SLACK_MS + 2 * ownStallMs) {
+      if (!isBroken && nowMs > dueMs(wrong) + SLACK_MS + 2 * ownStallMs) {
         isBroken = true;
         violate(`${wrong.what}; its process says: ${await wrong.process.explain(wrong.client)}`);
       }

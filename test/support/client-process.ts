@@ -21,6 +21,8 @@ export interface ClientProcess {
   kill(signal: NodeJS.Signals): void;
   /** Busies its event loop. */
   block(ms: number): void;
+  /** Sets its wall clock, by so much from the true time. */
+  setWallClock(offsetMs: number): void;
   readonly exited: Promise<unknown>;
 }
 
@@ -45,6 +47,7 @@ export function startClient(t: ExecutionContext, orders: ClientOrders): ClientPr
     exited,
     said: (line) => until(() => lines.includes(line), `the client to say "${line}"; it said ${JSON.stringify(lines)}`),
     kill: (signal) => void child.kill(signal),
-    block: (ms) => void child.stdin.write(`${ms}\n`),
+    block: (ms) => void child.stdin.write(`block ${ms}\n`),
+    setWallClock: (offsetMs) => void child.stdin.write(`clock ${offsetMs}\n`),
   };
 }

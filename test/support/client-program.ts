@@ -13,10 +13,31 @@ for (const [path, value] of Object.entries(keys)) {
   const registration = await client.addKey(path, value);
   registration.state$.subscribe((state) => console.log(`state ${path} ${state}`));
 }
-createInterface(process.stdin).on('line', (ms) => {
-  const end = performance.now() + Number(ms);
+const TrueDate = Date;
+
+function setWallClock(offsetMs: number): void {
+  globalThis.Date = class extends TrueDate {
+    constructor(...given: []) {
+      if (given.length > 0) super(...given);
+      else super(TrueDate.now() + offsetMs);
+    }
+
+    static override now(): number {
+      return TrueDate.now() + offsetMs;
+    }
+  } as DateConstructor;
+}
+
+function block(ms: number): void {
+  const end = performance.now() + ms;
   while (performance.now() < end);
   console.log('unblocked');
+}
+
+createInterface(process.stdin).on('line', (line) => {
+  const [order, ms] = line.split(' ');
+  if (order === 'clock') setWallClock(Number(ms));
+  else block(Number(ms));
 });
 process.on('SIGTERM', () => {
   // Nothing of a closed client keeps its process.
