@@ -1,9 +1,9 @@
 /** Pure: what was promised, against what was measured. */
 import { NAMES } from './contestants.ts';
-import { CHANGE_N } from './measurements/change.ts';
 import { DETECT_TTL } from './measurements/detect.ts';
 import { FAILOVER_WATCHERS } from './measurements/failover.ts';
 import { refreshName } from './measurements/refresh.ts';
+import { CHANGE_N } from './options.ts';
 import { number } from './report/format.ts';
 import type { Key, Samples } from './samples.ts';
 import { exponent } from './statistics.ts';
@@ -205,6 +205,7 @@ export function bars(samples: Samples): readonly Bar[] {
 /** For a terminal. */
 export function table(all: readonly Bar[]): string {
   const rows = all.filter(({ met }) => met !== undefined);
+  if (rows.length === 0) return 'no bar is about what was measured';
   const verdict = ({ met }: Bar) => (met ? 'met' : 'NOT MET');
   const cells = [
     ['what', 'bar', 'measured', ''],

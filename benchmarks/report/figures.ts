@@ -1,7 +1,7 @@
 /** Pure: the figures for the README, as Markdown. */
 import { NAMES } from '../contestants.ts';
-import { CHANGE_N } from '../measurements/change.ts';
 import { refreshName } from '../measurements/refresh.ts';
+import { CHANGE_N } from '../options.ts';
 import type { Results } from '../results.ts';
 import { Samples } from '../samples.ts';
 import { number } from './format.ts';
