@@ -123,7 +123,7 @@ function registerBars(samples: Samples): Bar[] {
   const at: Metric = { measurement: 'register', n: KEYS, metric: 'rate' };
   const own = samples.median({ ...at, of: DIRECT });
   const byHand = samples.median({ ...at, of: ETCD3 });
-  const what = `${KEYS} registrations in one process: rate`;
+  const what = `${number(KEYS)} registrations in one process: rate`;
   const bar = `≥ 0.8 × ${ETCD3}`;
   const rate: Bar =
     own === undefined || byHand === undefined
@@ -137,7 +137,7 @@ function registerBars(samples: Samples): Bar[] {
   const keepalives = { ...at, of: DIRECT, metric: 'keepalives a ttl' };
   // Four periods make a ttl; one more may begin within the time looked at.
   return [
-    absolute(samples, `${KEYS} registrations in one process: keepalives a ttl`, keepalives, 4.5, 'keepalives'),
+    absolute(samples, `${number(KEYS)} registrations in one process: keepalives a ttl`, keepalives, 4.5, 'keepalives'),
     rate,
   ];
 }
@@ -170,7 +170,7 @@ const CHANGE_BYTES = 1_000;
 
 function sizeBars(samples: Samples): Bar[] {
   const at = (metric: string): Metric => ({ measurement: 'size', n: CHILDREN, metric });
-  const what = `${CHILDREN} children`;
+  const what = `${number(CHILDREN)} children`;
   return [
     ratio(samples, `${what}: first listing, direct`, at('first listing'), DIRECT, ETCD3, 2),
     ratio(samples, `${what}: first listing, mirror`, at('first listing'), MIRROR, ETCD3, 2),

@@ -41,6 +41,18 @@ function say(line: string): void {
   process.stderr.write(`${String(seconds).padStart(4)} s  ${line}\n`);
 }
 
+/** What goes wrong in one measurement is told, and costs nobody the others. */
+async function attempt(name: MeasurementName, bench: Bench): Promise<void> {
+  try {
+    await MEASURES[name](bench);
+  } catch (error) {
+    if (stop.signal.aborted) throw error;
+    const { message } = error as Error;
+    bench.faults.push(`${name} broke off: ${message}`);
+    say(`${name} broke off: ${message}`);
+  }
+}
+
 async function measure(options: BenchOptions): Promise<Results> {
   say('compiling');
   build();
@@ -57,7 +69,7 @@ async function measure(options: BenchOptions): Promise<Results> {
       for (const name of options.only) {
         stop.signal.throwIfAborted();
         const beginMs = performance.now();
-        await MEASURES[name](bench);
+        await attempt(name, bench);
         seconds[name] = Math.round((performance.now() - beginMs) / 1_000);
         say(`${name} took ${seconds[name]} s`);
       }
