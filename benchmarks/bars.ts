@@ -1,10 +1,10 @@
 /** Pure: what was promised, against what was measured. */
 import { NAMES } from './contestants.ts';
 import { elasticBars } from './elastic/bars.ts';
-import { CHANGE_N } from './measurements/change.ts';
 import { DETECT_TTL } from './measurements/detect.ts';
 import { FAILOVER_WATCHERS } from './measurements/failover.ts';
 import { refreshName } from './measurements/refresh.ts';
+import { CHANGE_N } from './options.ts';
 import { number } from './report/format.ts';
 import type { Key, Samples } from './samples.ts';
 import { exponent } from './statistics.ts';
@@ -124,7 +124,7 @@ function registerBars(samples: Samples): Bar[] {
   const at: Metric = { measurement: 'register', n: KEYS, metric: 'rate' };
   const own = samples.median({ ...at, of: DIRECT });
   const byHand = samples.median({ ...at, of: ETCD3 });
-  const what = `${KEYS} registrations in one process: rate`;
+  const what = `${number(KEYS)} registrations in one process: rate`;
   const bar = `≥ 0.8 × ${ETCD3}`;
   const rate: Bar =
     own === undefined || byHand === undefined
@@ -138,7 +138,7 @@ function registerBars(samples: Samples): Bar[] {
   const keepalives = { ...at, of: DIRECT, metric: 'keepalives a ttl' };
   // Four periods make a ttl; one more may begin within the time looked at.
   return [
-    absolute(samples, `${KEYS} registrations in one process: keepalives a ttl`, keepalives, 4.5, 'keepalives'),
+    absolute(samples, `${number(KEYS)} registrations in one process: keepalives a ttl`, keepalives, 4.5, 'keepalives'),
     rate,
   ];
 }
@@ -171,7 +171,7 @@ const CHANGE_BYTES = 1_000;
 
 function sizeBars(samples: Samples): Bar[] {
   const at = (metric: string): Metric => ({ measurement: 'size', n: CHILDREN, metric });
-  const what = `${CHILDREN} children`;
+  const what = `${number(CHILDREN)} children`;
   return [
     ratio(samples, `${what}: first listing, direct`, at('first listing'), DIRECT, ETCD3, 2),
     ratio(samples, `${what}: first listing, mirror`, at('first listing'), MIRROR, ETCD3, 2),
@@ -207,6 +207,7 @@ export function bars(samples: Samples): readonly Bar[] {
 /** For a terminal. */
 export function table(all: readonly Bar[]): string {
   const rows = all.filter(({ met }) => met !== undefined);
+  if (rows.length === 0) return 'no bar is about what was measured';
   const verdict = ({ met }: Bar) => (met ? 'met' : 'NOT MET');
   const cells = [
     ['what', 'bar', 'measured', ''],

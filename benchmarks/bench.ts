@@ -14,6 +14,8 @@ export interface Bench {
   readonly samples: Samples;
   /** What came out wrong: a list that differs, a connection that is shared. Any of these fails the run. */
   readonly faults: string[];
+  /** Aborted when a signal asked for an end: fleets are killed then, what else goes on for long looks here. */
+  readonly stop: AbortSignal;
   say(line: string): void;
 }
 

@@ -1,6 +1,6 @@
 /** Finds out who can take part, and starts what they need. */
 import { join } from 'node:path';
-import { type Contestant, type ContestantId, NAMES, nodeFleet } from './contestants.ts';
+import { BOUNDS, type Contestant, type ContestantId, NAMES, nodeFleet } from './contestants.ts';
 import type { EtcdServer } from './etcd-server.ts';
 import type { BenchOptions } from './options.ts';
 import { type Availability, GO_FLEET, goFleet, moleculer, zooKeeper } from './peers/install.ts';
@@ -11,11 +11,23 @@ export interface Field {
   readonly versions: Readonly<Record<string, string>>;
   /** How to get those who are missing. */
   readonly missing: Readonly<Record<string, string>>;
+  /** Why some do not take part with the most clients. */
+  readonly bounded: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
 function sum(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined || b === undefined ? undefined : a + b;
+}
+
+/** Of those who sit out: `not run above N`, and why. */
+function bounded(contestants: readonly Contestant[], largest: number): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const { id, name } of contestants) {
+    const bound = BOUNDS[id];
+    if (bound && bound.most < largest) found[name] = `not run above ${bound.most} clients: ${bound.why}`;
+  }
+  return found;
 }
 
 export async function gather(server: EtcdServer, options: BenchOptions): Promise<Field> {
@@ -24,8 +36,15 @@ export async function gather(server: EtcdServer, options: BenchOptions): Promise
   const versions: Record<string, string> = {};
   const missing: Record<string, string> = {};
   const isWanted = (id: ContestantId) => options.contestants?.includes(id) ?? true;
-  const add = (id: ContestantId, command: readonly string[], endpoint: string, serverCpuMs: () => number | undefined) =>
-    contestants.push({ id, name: NAMES[id], command, endpoint, isWatching: id !== 'moleculer', serverCpuMs });
+  const add = (
+    id: ContestantId,
+    command: readonly string[],
+    endpoint: string,
+    serverCpuMs: () => number | undefined,
+  ) => {
+    const most = BOUNDS[id]?.most ?? Number.POSITIVE_INFINITY;
+    contestants.push({ id, name: NAMES[id], command, endpoint, isWatching: id !== 'moleculer', most, serverCpuMs });
+  };
   const onEtcd = (id: ContestantId, command: readonly string[]) =>
     add(id, command, server.endpoint, () => server.cpuMs());
   const isThere = (id: ContestantId, found: Availability): boolean => {
@@ -52,6 +71,7 @@ export async function gather(server: EtcdServer, options: BenchOptions): Promise
     contestants,
     versions,
     missing,
+    bounded: bounded(contestants, Math.max(...options.sizes)),
     close: async () => {
       for (const one of servers) await one.close();
     },

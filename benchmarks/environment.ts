@@ -6,19 +6,22 @@ import { join } from 'node:path';
 import { FOLDER } from './contestants.ts';
 import type { EtcdServer } from './etcd-server.ts';
 
-export interface Environment {
+export interface Machine {
   readonly date: string;
   readonly commit: string;
   /** Whether something was changed since that commit. */
   readonly dirty: boolean;
   readonly node: string;
-  readonly etcd: string;
-  /** Whether etcd waited for its disk; null where it is somebody else's etcd. */
-  readonly fsync: boolean | null;
   readonly cpu: string;
   readonly cores: number;
   readonly memoryGiB: number;
   readonly kernel: string;
+}
+
+export interface Environment extends Machine {
+  readonly etcd: string;
+  /** Whether etcd waited for its disk; null where it is somebody else's etcd. */
+  readonly fsync: boolean | null;
   /** Versions of what else took part. */
   readonly packages: Readonly<Record<string, string>>;
 }
@@ -32,19 +35,25 @@ function versionOf(name: string): string {
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
 
-export function environment(server: EtcdServer, peers: Readonly<Record<string, string>>): Environment {
-  const packages = Object.fromEntries(['etcd3', '@grpc/grpc-js', 'rxjs'].map((name) => [name, versionOf(name)]));
+export function machine(): Machine {
   return {
     date: new Date().toISOString(),
     commit: git('rev-parse', '--short=12', 'HEAD'),
     dirty: git('status', '--porcelain', '--', '../src').length > 0,
     node: process.versions.node,
-    etcd: server.version,
-    fsync: server.fsync ?? null,
     cpu: cpus()[0]?.model ?? '',
     cores: cpus().length,
     memoryGiB: Math.round(totalmem() / 1024 ** 3),
     kernel: release(),
+  };
+}
+
+export function environment(server: EtcdServer, peers: Readonly<Record<string, string>>): Environment {
+  const packages = Object.fromEntries(['etcd3', '@grpc/grpc-js', 'rxjs'].map((name) => [name, versionOf(name)]));
+  return {
+    ...machine(),
+    etcd: server.version,
+    fsync: server.fsync ?? null,
     packages: { ...packages, ...peers },
   };
 }

@@ -45,6 +45,27 @@ async function versionOf(endpoint: string): Promise<string> {
   }
 }
 
+export class LeftBehindError extends Error {
+  constructor(prefix: string, cause: unknown) {
+    super(`etcdctl del --prefix ${prefix}/ removes what is left there of the benchmark`, { cause });
+  }
+}
+
+/** So many keys at a time: one deletion of all of them would hold up whoever else uses that etcd. */
+const REMOVED_AT_ONCE = 1_000;
+
+async function remove(client: Etcd3, prefix: string): Promise<void> {
+  const key = Buffer.from(prefix);
+  // A prefix here ends in a slash, which comes before a zero.
+  const end = Buffer.from(`${prefix.slice(0, -1)}0`);
+  for (;;) {
+    const { kvs } = await client.kv.range({ key, range_end: end, limit: REMOVED_AT_ONCE, keys_only: true });
+    const last = kvs.at(-1);
+    if (!last) return;
+    await client.kv.deleteRange({ key, range_end: Buffer.concat([last.key, Buffer.from([0])]) });
+  }
+}
+
 async function attach(endpoint: string): Promise<EtcdServer> {
   const prefix = namespace();
   return {
@@ -55,8 +76,13 @@ async function attach(endpoint: string): Promise<EtcdServer> {
     cpuMs: () => undefined,
     close: async () => {
       const client = new Etcd3({ hosts: endpoint });
-      await client.delete().prefix(`${prefix}/`);
-      client.close();
+      try {
+        await remove(client, `${prefix}/`);
+      } catch (error) {
+        throw new LeftBehindError(prefix, error);
+      } finally {
+        client.close();
+      }
     },
   };
 }

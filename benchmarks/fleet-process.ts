@@ -11,8 +11,20 @@ interface Pending {
 const LOG_TAIL_CHARS = 4_000;
 const CLOSE_PATIENCE_MS = 15_000;
 
+const alive = new Set<FleetProcess>();
+let isOver = false;
+
+/** Kills all there are, and lets no more be started. */
+export async function endFleets(): Promise<void> {
+  isOver = true;
+  const ends = [...alive].map(({ ended }) => ended);
+  for (const fleet of alive) fleet.kill();
+  await Promise.all(ends);
+}
+
 export class FleetProcess {
   readonly name: string;
+  readonly ended: Promise<void>;
   readonly #child: ChildProcess;
   readonly #pending = new Map<number, Pending>();
   #lastId = 0;
@@ -20,9 +32,12 @@ export class FleetProcess {
 
   constructor(name: string, command: readonly string[]) {
     this.name = name;
+    if (isOver) throw new Error('the benchmark is over');
     const [program = '', ...args] = command;
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
     this.#child = child;
+    alive.add(this);
+    this.ended = new Promise((resolve) => child.once('close', () => resolve()));
     // Its end is told by 'close'.
     child.stdin.on('error', () => {});
     child.stderr.on('data', (chunk: Buffer) => {
@@ -54,11 +69,10 @@ export class FleetProcess {
   /** Lets it give back what it holds, within bounds, and ends it. */
   async close(): Promise<void> {
     if (!this.running) return;
-    const ended = new Promise<void>((resolve) => this.#child.once('close', () => resolve()));
     const timer = setTimeout(() => this.kill(), CLOSE_PATIENCE_MS);
     await this.order({ op: 'close' }).catch(() => {});
     this.#child.stdin?.end();
-    await ended;
+    await this.ended;
     clearTimeout(timer);
   }
 
@@ -81,6 +95,7 @@ export class FleetProcess {
   }
 
   #ended(how: string): void {
+    alive.delete(this);
     const error = new Error(`${this.name} ${how}:\n${this.#log}`);
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();

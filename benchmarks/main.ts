@@ -7,7 +7,8 @@ import { build } from './build.ts';
 import { FOLDER } from './contestants.ts';
 import { gather } from './entrants.ts';
 import { environment } from './environment.ts';
-import { openServer } from './etcd-server.ts';
+import { LeftBehindError, openServer } from './etcd-server.ts';
+import { endFleets } from './fleet-process.ts';
 import { change } from './measurements/change.ts';
 import { detect } from './measurements/detect.ts';
 import { elastic } from './measurements/elastic.ts';
@@ -35,10 +36,23 @@ const MEASURES: Readonly<Record<MeasurementName, (bench: Bench) => Promise<void>
 };
 
 const startMs = performance.now();
+const stop = new AbortController();
 
 function say(line: string): void {
   const seconds = Math.round((performance.now() - startMs) / 1_000);
   process.stderr.write(`${String(seconds).padStart(4)} s  ${line}\n`);
+}
+
+/** What goes wrong in one measurement is told, and costs nobody the others. */
+async function attempt(name: MeasurementName, bench: Bench): Promise<void> {
+  try {
+    await MEASURES[name](bench);
+  } catch (error) {
+    if (stop.signal.aborted) throw error;
+    const { message } = error as Error;
+    bench.faults.push(`${name} broke off: ${message}`);
+    say(`${name} broke off: ${message}`);
+  }
 }
 
 async function measure(options: BenchOptions): Promise<Results> {
@@ -50,14 +64,24 @@ async function measure(options: BenchOptions): Promise<Results> {
     for (const [name, how] of Object.entries(field.missing)) say(`without ${name}; to have it: ${how}`);
     const env = environment(server, field.versions);
     const samples = new Samples();
-    const bench: Bench = { options, server, contestants: field.contestants, samples, faults: [], say };
+    const { contestants, missing, bounded } = field;
+    const bench: Bench = { options, server, contestants, samples, faults: [], stop: stop.signal, say };
+    const seconds: Record<string, number> = {};
     try {
-      for (const name of options.only) await MEASURES[name](bench);
+      for (const name of options.only) {
+        stop.signal.throwIfAborted();
+        const beginMs = performance.now();
+        await attempt(name, bench);
+        seconds[name] = Math.round((performance.now() - beginMs) / 1_000);
+        say(`${name} took ${seconds[name]} s`);
+      }
     } finally {
       await field.close();
     }
-    return { environment: env, options, missing: field.missing, faults: bench.faults, samples: samples.all() };
+    return { environment: env, options, missing, bounded, seconds, faults: bench.faults, samples: samples.all() };
   } finally {
+    // They write as long as they live.
+    await endFleets();
     await server.close();
   }
 }
@@ -71,9 +95,19 @@ function write(results: Results, options: BenchOptions): void {
   say(`wrote ${file}, report.html and figures.md beside it`);
 }
 
-// Whatever runs for us ends when this process exits, which it would not tell of when a signal ended it.
-process.once('SIGINT', () => process.exit(130));
-process.once('SIGTERM', () => process.exit(143));
+const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** What was written to somebody else's etcd is taken away first; a second signal does not wait for that. */
+function onSignal(signal: keyof typeof EXIT_CODES): void {
+  process.exitCode = EXIT_CODES[signal];
+  if (stop.signal.aborted) process.exit();
+  say(`${signal}: removing what was written`);
+  stop.abort();
+  void endFleets();
+}
+
+process.on('SIGINT', onSignal);
+process.on('SIGTERM', onSignal);
 
 try {
   const options = parseOptions(process.argv.slice(2), join(FOLDER, 'results'));
@@ -85,7 +119,8 @@ try {
   if (results.faults.length === 0) process.stdout.write('all final lists agree, each client had its own connection\n');
   process.exitCode = results.faults.length === 0 ? 0 : 1;
 } catch (error) {
-  if (!(error instanceof UsageError)) throw error;
-  process.stderr.write(`${error.message}\n\n${USAGE}`);
-  process.exitCode = 2;
+  if (error instanceof UsageError) {
+    process.stderr.write(`${error.message}\n\n${USAGE}`);
+    process.exitCode = 2;
+  } else if (!stop.signal.aborted || error instanceof LeftBehindError) throw error;
 }

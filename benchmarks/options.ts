@@ -15,10 +15,17 @@ export const MEASUREMENTS = [
 ] as const;
 export type MeasurementName = (typeof MEASUREMENTS)[number];
 
+const SIZES = [10, 50, 100, 200, 400];
+const QUICK_SIZES = [5];
+/** How many watchers the bar of a single change is about. */
+export const CHANGE_N = 150;
+
 export interface BenchOptions {
   readonly only: readonly MeasurementName[];
   /** How many clients. */
   readonly sizes: readonly number[];
+  /** The same for single changes: where nothing else is asked for, with the size at which a bar compares them. */
+  readonly changeSizes: readonly number[];
   /** Everything tiny: shows that it works and that the lists are right, never how fast it is. */
   readonly quick: boolean;
   /** An etcd that is there already; undefined: start one. */
@@ -37,7 +44,7 @@ export interface BenchOptions {
 export const USAGE = `npm run bench -- [options]
 
   --only NAME[,NAME…]       of ${MEASUREMENTS.join(', ')}
-  --sizes N[,N…]            how many clients (default 10,50,100,200,400)
+  --sizes N[,N…]            how many clients (default 10,50,100,200,400; for single changes also 150)
   --quick                   everything tiny, checking that the lists are right, not how fast
   --endpoints URL           an etcd that is there already: only a namespace of its own is touched, and removed in the end
   --contestants NAME[,…]    only these of ${Object.keys(NAMES).join(', ')} (default: all that can be had)
@@ -101,10 +108,13 @@ export function parseOptions(args: readonly string[], defaultOut: string): Bench
   for (const name of contestants ?? []) {
     if (!isContestant(name)) throw new UsageError(`--contestants: there is no contestant ${name}`);
   }
-  const sizes = list(given.sizes)?.map((size) => positive('sizes', size));
+  const asked = list(given.sizes)?.map((size) => positive('sizes', size));
+  const sizes = asked ?? (given.quick ? QUICK_SIZES : SIZES);
+  const changeSizes = asked || given.quick ? sizes : [...SIZES, CHANGE_N].sort((a, b) => a - b);
   return {
     only: only.filter(isMeasurement),
-    sizes: sizes ?? (given.quick ? [5] : [10, 50, 100, 200, 400]),
+    sizes,
+    changeSizes,
     quick: given.quick,
     endpoint: list(given.endpoints)?.[0],
     fsync: given.fsync,

@@ -1,12 +1,17 @@
-/** `npm run bench:report -- [RESULTS.json]`: makes the report and the README's figures from a run's results; the newest by default. */
+/**
+ * `npm run bench:report -- [RESULTS.json]`: makes the report from a run's results, the newest by default, and puts its figures into
+ * the README.
+ */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { FOLDER } from './contestants.ts';
 import { figures } from './report/figures.ts';
 import { page } from './report/page.ts';
 import type { Results } from './results.ts';
 
 const RUN = /^\d{4}-\d{2}-\d{2}-[\d-]+\.json$/;
+/** What lies between is generated. */
+const GENERATED = /(<!-- figures:start -->\n)[\s\S]*?(<!-- figures:end -->)/;
 
 function newest(): string {
   const folder = join(FOLDER, 'results');
@@ -18,11 +23,26 @@ function newest(): string {
   return join(folder, name);
 }
 
-export function report(file: string): void {
-  const results = JSON.parse(readFileSync(file, 'utf8')) as Results;
-  const folder = dirname(file);
-  writeFileSync(join(folder, 'report.html'), page(results));
-  writeFileSync(join(folder, 'figures.md'), figures(results));
+function figuresOf(file: string): string {
+  return figures(JSON.parse(readFileSync(file, 'utf8')) as Results, basename(file));
 }
 
-if (process.argv[1]?.endsWith('report.ts')) report(process.argv[2] ?? newest());
+export function report(file: string): void {
+  const folder = dirname(file);
+  writeFileSync(join(folder, 'report.html'), page(JSON.parse(readFileSync(file, 'utf8')) as Results));
+  writeFileSync(join(folder, 'figures.md'), figuresOf(file));
+}
+
+function publish(file: string): void {
+  const readme = join(FOLDER, '..', 'README.md');
+  const text = readFileSync(readme, 'utf8');
+  // As a function: the figures are no pattern.
+  const changed = text.replace(GENERATED, (_, start: string, end: string) => `${start}${figuresOf(file)}${end}`);
+  writeFileSync(readme, changed);
+}
+
+if (process.argv[1]?.endsWith('report.ts')) {
+  const file = process.argv[2] ?? newest();
+  report(file);
+  publish(file);
+}

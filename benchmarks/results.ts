@@ -8,6 +8,10 @@ export interface Results {
   readonly options: BenchOptions;
   /** Who did not take part, and how to get them. */
   readonly missing: Readonly<Record<string, string>>;
+  /** Who did not take part with the most clients, and why. */
+  readonly bounded?: Readonly<Record<string, string>>;
+  /** How long each measurement took. */
+  readonly seconds?: Readonly<Record<string, number>>;
   readonly faults: readonly string[];
   readonly samples: readonly Sample[];
 }

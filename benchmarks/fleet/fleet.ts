@@ -11,6 +11,7 @@ import type {
   IdleOrder,
   OpenAnswer,
   OpenOrder,
+  Percentiles,
   ProbeOrder,
   StormAnswer,
   StormOrder,
@@ -26,7 +27,9 @@ const SPIN_MS = 3;
 interface Awaited {
   readonly goal: Goal;
   readonly missing: Set<Member>;
-  readonly reached: (atMs: number) => void;
+  /** When each member came to it. */
+  readonly atMs: number[];
+  readonly reached: (atMs: readonly number[]) => void;
 }
 
 export class Fleet {
@@ -71,7 +74,7 @@ export class Fleet {
       if (phase !== 'join') await member.leave();
       if (phase !== 'leave') await member.join(`${generation}-${String(i).padStart(5, '0')}`);
     });
-    const endMs = await reached;
+    const endMs = last(await reached);
     await calls.done;
     this.#isJoined = isJoined;
     await this.#quiet();
@@ -98,13 +101,15 @@ export class Fleet {
     if (!changer) throw new Error('open the fleet first');
     const present = this.#isJoined ? this.#members.length : 0;
     const latenciesMs: number[] = [];
+    const watchersMs: number[] = [];
     let dueMs = performance.now() + intervalMs;
     for (let i = 0; i < count; i += 1, dueMs += intervalMs) {
       await due(dueMs);
       const joins = i % 2 === 0;
       const reached = this.#until({ size: present + (joins ? 1 : 0) });
-      const [endMs] = await Promise.all([reached, joins ? changer.join('probe-0') : changer.leave()]);
-      latenciesMs.push(endMs - dueMs);
+      const [atMs] = await Promise.all([reached, joins ? changer.join('probe-0') : changer.leave()]);
+      latenciesMs.push(last(atMs) - dueMs);
+      for (const one of atMs) watchersMs.push(one - dueMs);
     }
     if (count % 2 === 1) {
       const reached = this.#until({ size: present });
@@ -112,7 +117,7 @@ export class Fleet {
       await reached;
     }
     await this.#quiet();
-    return { latenciesMs, checksums: this.#checksums() };
+    return { latenciesMs, watcherMs: percentiles(watchersMs), checksums: this.#checksums() };
   }
 
   async idle({ ms }: IdleOrder): Promise<IdleAnswer> {
@@ -169,25 +174,26 @@ export class Fleet {
     const awaited = this.#awaited;
     if (!awaited?.missing.has(member) || !member.holds(awaited.goal)) return;
     awaited.missing.delete(member);
+    awaited.atMs.push(performance.now());
     if (awaited.missing.size > 0) return;
     this.#awaited = undefined;
-    awaited.reached(performance.now());
+    awaited.reached(awaited.atMs);
   }
 
-  /** The moment when every member's list had come to the goal. */
-  #until(goal: Goal): Promise<number> {
+  /** The moments when the members' lists came to the goal, in order. */
+  #until(goal: Goal): Promise<readonly number[]> {
     return new Promise((resolve, reject) => {
       const missing = new Set(this.#members.filter((member) => !member.holds(goal)));
-      if (missing.size === 0) return resolve(performance.now());
+      if (missing.size === 0) return resolve([performance.now()]);
       const timer = setTimeout(() => {
         this.#awaited = undefined;
         reject(new Error(`${missing.size} of ${this.#members.length} members did not come to ${JSON.stringify(goal)}`));
       }, PATIENCE_MS);
-      const reached = (atMs: number) => {
+      const reached = (atMs: readonly number[]) => {
         clearTimeout(timer);
         resolve(atMs);
       };
-      this.#awaited = { goal, missing, reached };
+      this.#awaited = { goal, missing, atMs: [], reached };
     });
   }
 
@@ -215,6 +221,16 @@ export class Fleet {
     const sums = this.#members.map((member) => createHash('sha256').update(member.names().join('\n')).digest('hex'));
     return [...new Set(sums)];
   }
+}
+
+function last(values: readonly number[]): number {
+  return values.at(-1) ?? Number.NaN;
+}
+
+function percentiles(values: number[]): Percentiles {
+  const sorted = Float64Array.from(values).sort();
+  const at = (q: number) => sorted[Math.floor((sorted.length - 1) * q)] ?? Number.NaN;
+  return { p50: at(0.5), p99: at(0.99), p999: at(0.999) };
 }
 
 async function due(atMs: number): Promise<void> {

@@ -7,6 +7,7 @@ import type { OpenMember } from './member.ts';
 import type { Order } from './protocol.ts';
 import { register } from './register.ts';
 import { size } from './size.ts';
+import { watches } from './watches.ts';
 
 /** For orders that need no fleet. */
 const none: OpenMember = () => Promise.reject(new Error('this process has no fleet'));
@@ -71,6 +72,8 @@ async function main(kind: string): Promise<void> {
         return register(order);
       case 'size':
         return size(order);
+      case 'watches':
+        return watches(order);
       case 'profile':
         return profile(session, order.file);
       case 'close':

@@ -33,6 +33,11 @@ export type OpenMember = (options: MemberOptions) => Promise<Member>;
 /** Below the namespace, where all members register. */
 export const DIRECTORY = '/services/web';
 
+/** Below the namespace, where one process watches many directories. */
+export function watchedDirectory(index: number): string {
+  return `/watched/directory-${String(index).padStart(5, '0')}`;
+}
+
 export const VALUE = 'http://10.0.0.1:8080';
 
 /** The list as its user keeps it where the store tells of single events. */

@@ -13,12 +13,35 @@ interface Broker {
   stop(): Promise<void>;
 }
 
+interface Discoverer {
+  PREFIX: string;
+  BEAT_KEY: string;
+  INFO_KEY: string;
+  init(registry: object): void;
+}
+
 interface MoleculerModule {
   readonly ServiceBroker: new (options: object) => Broker;
+  readonly Discoverers: { readonly Etcd3: new (options: object) => Discoverer };
 }
 
 const PEERS = new URL('../../../peers/package.json', import.meta.url);
 const moleculer = createRequire(PEERS)('moleculer') as MoleculerModule;
+
+/** Its keys begin with `moleculer-` wherever else they lie: here they are to stay within the namespace. */
+class NamespacedDiscoverer extends moleculer.Discoverers.Etcd3 {
+  readonly #namespace: string;
+
+  constructor(namespace: string, options: object) {
+    super(options);
+    this.#namespace = namespace;
+  }
+
+  override init(registry: object): void {
+    super.init(registry);
+    for (const key of ['PREFIX', 'BEAT_KEY', 'INFO_KEY'] as const) this[key] = `${this.#namespace}/${this[key]}`;
+  }
+}
 
 /** Of the ttl, as for put-heartbeats: the same loss of heartbeats is survived. */
 const HEARTBEAT_FRACTION = 0.4;
@@ -36,20 +59,15 @@ export class MoleculerMember implements Member {
   static async open({ endpoint, namespace, ttl, index }: MemberOptions): Promise<MoleculerMember> {
     const grpcOptions = { 'grpc.use_local_subchannel_pool': 1 };
     const broker = new moleculer.ServiceBroker({
-      // It becomes part of a key that begins otherwise.
-      namespace: `bench${namespace.replaceAll('/', '-')}`,
       nodeID: `node-${index}`,
       logger: false,
       transporter: 'fake',
       registry: {
-        discoverer: {
-          type: 'Etcd3',
-          options: {
-            etcd: { hosts: endpoint, grpcOptions },
-            heartbeatInterval: ttl * HEARTBEAT_FRACTION,
-            heartbeatTimeout: ttl,
-          },
-        },
+        discoverer: new NamespacedDiscoverer(namespace, {
+          etcd: { hosts: endpoint, grpcOptions },
+          heartbeatInterval: ttl * HEARTBEAT_FRACTION,
+          heartbeatTimeout: ttl,
+        }),
       },
     });
     await broker.start();

@@ -52,9 +52,17 @@ export interface ChangesOrder {
   readonly intervalMs: number;
 }
 
+export interface Percentiles {
+  readonly p50: number;
+  readonly p99: number;
+  readonly p999: number;
+}
+
 export interface ChangesAnswer {
   /** From a change's time until every member has it. */
   readonly latenciesMs: readonly number[];
+  /** From a change's time until a member has it, over all members and all changes. */
+  readonly watcherMs: Percentiles;
   readonly checksums: readonly string[];
 }
 
@@ -136,10 +144,32 @@ export interface SizeAnswer {
   readonly namesMs: number;
   readonly names: number;
   readonly heapBytes: number;
+  /** For the first listing. */
+  readonly firstBytesRead: number;
   readonly changeMs: readonly number[];
   /** Of all changes together. */
   readonly changeBytesRead: number;
   readonly changeCpuMs: number;
+}
+
+/** Directories of one child each that are there already, all watched by this process. Needs no fleet. */
+export interface WatchesOrder {
+  readonly op: 'watches';
+  readonly kind: 'ours-direct' | 'ours-mirror' | 'etcd3';
+  readonly endpoint: string;
+  readonly namespace: string;
+  /** How many are looked at, beside a first one. */
+  readonly watches: number;
+}
+
+export interface WatchesAnswer {
+  /** Until all first listings were there. */
+  readonly ms: number;
+  /** In all first listings together. */
+  readonly names: number;
+  readonly heapBytes: number;
+  readonly bytesRead: number;
+  readonly cpuMs: number;
 }
 
 export interface ProfileOrder {
@@ -161,6 +191,7 @@ export type Order =
   | ProbeOrder
   | RegisterOrder
   | SizeOrder
+  | WatchesOrder
   | ProfileOrder
   | CloseOrder;
 
@@ -173,6 +204,7 @@ export interface Answers {
   probe: object;
   register: RegisterAnswer;
   size: SizeAnswer;
+  watches: WatchesAnswer;
   profile: object;
   close: object;
 }

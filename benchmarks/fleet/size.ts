@@ -116,9 +116,11 @@ export async function size(order: SizeOrder): Promise<SizeAnswer> {
   // Its connection is not the reader's: what it reads is not counted.
   const changer = new Etcd3({ hosts: order.endpoint, grpcOptions: { 'grpc.use_local_subchannel_pool': 1 } });
   const heapBefore = heapBytes();
+  const firstBytesBefore = bytesRead();
   const startMs = performance.now();
   await reader.first();
   const firstMs = performance.now() - startMs;
+  const firstBytesRead = bytesRead() - firstBytesBefore;
   const names = reader.names().length;
   const namesMs = performance.now() - startMs - firstMs;
   const heap = heapBytes() - heapBefore;
@@ -143,6 +145,7 @@ export async function size(order: SizeOrder): Promise<SizeAnswer> {
     namesMs,
     names,
     heapBytes: heap,
+    firstBytesRead,
     changeMs,
     changeBytesRead: bytesRead() - bytesBefore,
     changeCpuMs: (user + system) / 1_000,

@@ -1,18 +1,36 @@
 /** One change, until every watcher's list has it. */
-import { type Bench, checkAgreement, closeFleets, openFleets, profiled, rotated } from '../bench.ts';
+import { type Bench, checkAgreement, closeFleets, type Entrant, openFleets, profiled, rotated } from '../bench.ts';
+import { CHANGE_N } from '../options.ts';
 
-export const CHANGE_N = 150;
 /** More than what lies between two markers of a mirror, so that each change is a first one. */
-const INTERVAL_MS = 100;
+const INTERVAL_MS = 60;
 const CHANGES_A_ROUND = 20;
+/** At the size that a bar is about, so many changes that a p99 means something. */
+const ROUNDS = { compared: 15, others: 3 };
+
+async function round(bench: Bench, entrants: readonly Entrant[], n: number, which: number, count: number) {
+  const checksums: (readonly string[])[] = [];
+  for (const { contestant, fleet } of rotated(entrants, which)) {
+    const answer = await fleet.order({ op: 'changes', count, intervalMs: INTERVAL_MS });
+    const { p50, p99, p999 } = answer.watcherMs;
+    const add = (metric: string, ...values: readonly number[]) =>
+      bench.samples.add({ measurement: 'change', of: contestant.name, n, metric }, 'ms', ...values);
+    add('until all have it', ...answer.latenciesMs);
+    add('at a watcher, p50 of a round', p50);
+    add('at a watcher, p99 of a round', p99);
+    add('at a watcher, p99.9 of a round', p999);
+    checksums.push(answer.checksums);
+  }
+  checkAgreement(bench, `change, ${n} clients`, checksums);
+}
 
 export async function change(bench: Bench): Promise<void> {
-  const { options, contestants, samples } = bench;
-  const watching = contestants.filter(({ isWatching }) => isWatching);
-  const rounds = options.rounds ?? (options.quick ? 1 : 12);
+  const { options, contestants } = bench;
   const count = options.quick ? 4 : CHANGES_A_ROUND;
-  for (const n of options.quick ? options.sizes : [CHANGE_N]) {
+  for (const n of options.changeSizes) {
+    const rounds = options.rounds ?? (options.quick ? 1 : n === CHANGE_N ? ROUNDS.compared : ROUNDS.others);
     bench.say(`change: ${n} clients, opening the fleets`);
+    const watching = contestants.filter(({ isWatching, most }) => isWatching && n <= most);
     const entrants = await openFleets(bench, watching, n);
     try {
       for (const { fleet } of entrants) {
@@ -20,16 +38,9 @@ export async function change(bench: Bench): Promise<void> {
         await fleet.order({ op: 'changes', count, intervalMs: INTERVAL_MS });
       }
       await profiled(bench, entrants, `change-${n}`, async () => {
-        for (let round = 0; round < rounds; round += 1) {
-          bench.say(`change: ${n} clients, round ${round + 1} of ${rounds}`);
-          const checksums: (readonly string[])[] = [];
-          for (const { contestant, fleet } of rotated(entrants, round)) {
-            const answer = await fleet.order({ op: 'changes', count, intervalMs: INTERVAL_MS });
-            const key = { measurement: 'change', of: contestant.name, n, metric: 'until all have it' };
-            samples.add(key, 'ms', ...answer.latenciesMs);
-            checksums.push(answer.checksums);
-          }
-          checkAgreement(bench, `change, ${n} clients`, checksums);
+        for (let which = 0; which < rounds; which += 1) {
+          bench.say(`change: ${n} clients, round ${which + 1} of ${rounds}`);
+          await round(bench, entrants, n, which, count);
         }
       });
     } finally {

@@ -67,7 +67,7 @@ export async function refresh(bench: Bench): Promise<void> {
   // Nobody hears a lease: two points show it.
   const ends = [sizes[0], sizes.at(-1)];
   for (const n of sizes) {
-    for (const contestant of bench.contestants) {
+    for (const contestant of bench.contestants.filter(({ most }) => n <= most)) {
       for (const heartbeat of HEARTBEATS[contestant.id] ?? []) {
         if (heartbeat === 'lease' && !ends.includes(n)) continue;
         bench.say(`refresh: ${n} clients, ${refreshName(contestant.name, heartbeat)}`);

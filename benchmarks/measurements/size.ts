@@ -1,8 +1,8 @@
-/** A directory of many children: the first listing, what each costs in memory, and one change after that. */
+/** A directory of many children: the first listing, what each costs in memory, and one change after that. And many small ones. */
 import { Etcd3 } from 'etcd3';
 import type { Bench } from '../bench.ts';
 import { NAMES, nodeFleet } from '../contestants.ts';
-import { DIRECTORY, VALUE } from '../fleet/member.ts';
+import { DIRECTORY, VALUE, watchedDirectory } from '../fleet/member.ts';
 import { FleetProcess } from '../fleet-process.ts';
 
 const KINDS = [
@@ -12,6 +12,8 @@ const KINDS = [
   ['ours-mirror', NAMES.mirror],
 ] as const;
 
+/** Directories watched by one process. */
+const WATCHES = 1_000;
 /** Below etcd's 128 operations a transaction. */
 const PUTS = 100;
 /** Seconds. */
@@ -19,18 +21,21 @@ const MASTER_TTL = 60;
 /** Nobody has written for so long: the shadow is complete. */
 const SETTLED_MS = 1_000;
 
-async function fill(endpoint: string, namespace: string, children: number): Promise<void> {
-  const client = new Etcd3({ hosts: endpoint });
-  for (let start = 0; start < children; start += PUTS) {
-    const success = Array.from({ length: Math.min(PUTS, children - start) }, (_, i) => ({
-      request_put: {
-        key: Buffer.from(`${namespace}${DIRECTORY}/instance-${String(start + i).padStart(7, '0')}`),
-        value: Buffer.from(VALUE),
-      },
-    }));
-    await client.kv.txn({ success });
+const instance = (i: number) => `${DIRECTORY}/instance-${String(i).padStart(7, '0')}`;
+
+async function fill({ server, stop }: Bench, count: number, key: (i: number) => string): Promise<void> {
+  const client = new Etcd3({ hosts: server.endpoint });
+  try {
+    for (let start = 0; start < count; start += PUTS) {
+      stop.throwIfAborted();
+      const success = Array.from({ length: Math.min(PUTS, count - start) }, (_, i) => ({
+        request_put: { key: Buffer.from(key(start + i)), value: Buffer.from(VALUE) },
+      }));
+      await client.kv.txn({ success });
+    }
+  } finally {
+    client.close();
   }
-  client.close();
 }
 
 /** A mirror that has been there for a while: its master, and the plain shadow of all children. */
@@ -63,11 +68,39 @@ async function read(bench: Bench, namespace: string, children: number, rounds: n
           samples.add({ measurement: 'size', of, n: children, metric }, unit, ...values);
         add('first listing', 'ms', answer.firstMs);
         add('first listing with its names built', 'ms', answer.firstMs + answer.namesMs);
+        add('bytes of the first listing', 'bytes', answer.firstBytesRead);
         add('heap a child', 'bytes', answer.heapBytes / children);
         if (answer.changeMs.length === 0) continue;
         add('one change', 'ms', ...answer.changeMs);
         add('bytes a change', 'bytes', answer.changeBytesRead / answer.changeMs.length);
         add('CPU a change', 'ms', answer.changeCpuMs / answer.changeMs.length);
+      } finally {
+        await process.close();
+      }
+    }
+  }
+}
+
+async function watch(bench: Bench, rounds: number): Promise<void> {
+  const { options, server, samples } = bench;
+  const { endpoint } = server;
+  const watches = options.quick ? 20 : WATCHES;
+  const namespace = `${server.namespace}/watches`;
+  await fill(bench, watches + 1, (i) => `${namespace}${watchedDirectory(i)}/instance`);
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [kind, of] of KINDS) {
+      if (kind === 'ours-once') continue;
+      bench.say(`size: ${watches} directories, ${of}, round ${round + 1} of ${rounds}`);
+      const process = new FleetProcess(`watches ${kind}`, nodeFleet('alone'));
+      try {
+        const answer = await process.order({ op: 'watches', kind, endpoint, namespace, watches });
+        if (answer.names !== watches) bench.faults.push(`size, ${of}: ${answer.names} names in ${watches} directories`);
+        const add = (metric: string, unit: string, value: number) =>
+          samples.add({ measurement: 'size', of, n: watches, metric: `many directories: ${metric}` }, unit, value);
+        add('until all first listings are there', 'ms', answer.ms);
+        add('heap a watch', 'bytes', answer.heapBytes / watches);
+        add('bytes read a watch', 'bytes', answer.bytesRead / watches);
+        add('CPU a watch', 'ms', answer.cpuMs / watches);
       } finally {
         await process.close();
       }
@@ -81,7 +114,7 @@ export async function size(bench: Bench): Promise<void> {
   for (const children of options.quick ? [300] : [1_000, 10_000, 100_000]) {
     const namespace = `${server.namespace}/size-${children}`;
     bench.say(`size: making ${children} children`);
-    await fill(server.endpoint, namespace, children);
+    await fill(bench, children, (i) => namespace + instance(i));
     const master = await startMirror(server.endpoint, namespace, options.quick ? 200 : SETTLED_MS);
     try {
       await read(bench, namespace, children, rounds);
@@ -89,4 +122,5 @@ export async function size(bench: Bench): Promise<void> {
       await master.close();
     }
   }
+  await watch(bench, rounds);
 }

@@ -70,12 +70,12 @@ async function step(
 
 export async function storm(bench: Bench): Promise<void> {
   const { options, contestants } = bench;
-  const watching = contestants.filter(({ isWatching }) => isWatching);
   const largest = Math.max(...options.sizes);
   const spreads = spread(options.quick ? 100 : SPREAD_MS);
   for (const n of options.sizes) {
     const rounds = options.rounds ?? (options.quick ? 1 : n === largest ? ROUNDS.largest : ROUNDS.others);
     bench.say(`storm: ${n} clients, opening the fleets`);
+    const watching = contestants.filter(({ isWatching, most }) => isWatching && n <= most);
     const entrants = await openFleets(bench, watching, n);
     try {
       for (const one of AT_ONCE) await step(bench, entrants, n, 0, one, false);

@@ -1,4 +1,4 @@
-/** Pure: plots as SVG, coloured by the page's own variables so that they follow light and dark. */
+/** Pure: plots, coloured by the page's own variables so that they follow light and dark. */
 import { escapeHtml, number, tick } from './format.ts';
 
 export interface Series {
@@ -8,19 +8,21 @@ export interface Series {
   readonly points: readonly (readonly [x: number, y: number])[];
 }
 
-const WIDTH = 640;
-const HEIGHT = 340;
-const LEFT = 56;
-const RIGHT = 12;
+/** About what it is shown at: a phone shrinks it a little, nothing makes it larger. */
+const WIDTH = 480;
+const HEIGHT = 300;
+const LEFT = 58;
+const RIGHT = 8;
 const TOP = 14;
-const BOTTOM = 42;
+const BOTTOM = 52;
+/** Of a tick's label, with what should stay free beside it. */
+const LABEL_WIDTH = 36;
 
-/** 1, 10, 100 … that lie within, and the ends' decades. */
-function decades(low: number, high: number): number[] {
-  const found: number[] = [];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1)
-    found.push(10 ** power);
-  return found;
+/** 1, 10, 100 … around all of these: two at least. */
+function decades(values: readonly number[]): number[] {
+  const low = Math.floor(Math.log10(Math.min(...values)));
+  const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...values))));
+  return Array.from({ length: high - low + 1 }, (_, i) => 10 ** (low + i));
 }
 
 type Scale = (value: number) => number;
@@ -37,45 +39,53 @@ function legend(series: readonly Series[]): string {
   return `<div class="legend">${items.join('')}</div>`;
 }
 
+function line({ name, color, points }: Series, x: Scale, y: Scale): string {
+  const at = points.map(([px, py]) => [x(px).toFixed(1), y(py).toFixed(1)] as const);
+  const dots = points.map(([px, py], i) => {
+    const [cx, cy] = at[i] ?? [];
+    return (
+      `<circle cx="${cx}" cy="${cy}" r="3.5" style="fill:var(--c${color})">` +
+      `<title>${escapeHtml(name)}, ${number(px)}: ${number(py)}</title></circle>`
+    );
+  });
+  return `<polyline points="${at.map((pair) => pair.join(',')).join(' ')}" style="stroke:var(--c${color})"/>${dots.join('')}`;
+}
+
+/** Those whose labels do not run into each other; the last is always among them. */
+function apart(ticks: readonly number[], x: Scale): number[] {
+  const kept: number[] = [];
+  for (const value of [...ticks].reverse()) {
+    const next = kept[0];
+    if (next === undefined || x(next) - x(value) >= LABEL_WIDTH) kept.unshift(value);
+  }
+  return kept;
+}
+
 /** Lines over logarithmic axes. What is zero lies on the floor. */
 export function lines(title: string, xLabel: string, yLabel: string, all: readonly Series[]): string {
   const series = all.filter(({ points }) => points.length > 0);
   const xs = series.flatMap(({ points }) => points.map(([x]) => x));
-  const ys = series.flatMap(({ points }) => points.map(([, y]) => y)).filter((y) => y > 0);
-  if (xs.length === 0) return '';
-  const hasZero = series.some(({ points }) => points.some(([, py]) => py === 0));
-  const yTicks = decades(Math.min(...ys, 1e9), Math.max(...ys, 1e-9)).filter(
-    (y) => Number.isFinite(y) && ys.length > 0,
-  );
+  const ys = series.flatMap(({ points }) => points.map(([, y]) => y));
+  const positive = ys.filter((y) => y > 0);
+  if (positive.length === 0) return '';
+  const yTicks = decades(positive);
   const xTicks = [...new Set(xs)].sort((a, b) => a - b);
-  const x = logScale(Math.min(...xs), Math.max(...xs), LEFT + 8, WIDTH - RIGHT - 8);
+  const x = logScale(Math.min(...xs), Math.max(...xs), LEFT + 10, WIDTH - RIGHT - 16);
   const y = logScale(yTicks[0] ?? 1, yTicks.at(-1) ?? 10, HEIGHT - BOTTOM, TOP);
-  const grid = yTicks.map(
-    (value) =>
-      `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y(value)}" y2="${y(value)}"/>` +
-      `<text x="${LEFT - 6}" y="${y(value) + 4}" text-anchor="end">${tick(value)}</text>`,
-  );
-  const labels = xTicks.map(
-    (value) => `<text x="${x(value)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${tick(value)}</text>`,
-  );
-  const paths = series.map(({ name, color, points }) => {
-    const at = points.map(([px, py]) => `${x(px).toFixed(1)},${y(py).toFixed(1)}`);
-    const dots = points.map(
-      ([px, py]) =>
-        `<circle cx="${x(px).toFixed(1)}" cy="${y(py).toFixed(1)}" r="4" style="fill:var(--c${color})">` +
-        `<title>${escapeHtml(name)}, ${number(px)}: ${number(py)}</title></circle>`,
-    );
-    return `<polyline points="${at.join(' ')}" style="stroke:var(--c${color})"/>${dots.join('')}`;
+  const grid = yTicks.map((value) => {
+    const at = y(value).toFixed(1);
+    const label = `<text x="${LEFT - 6}" y="${(y(value) + 5).toFixed(1)}" text-anchor="end">${tick(value)}</text>`;
+    return `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${at}" y2="${at}"/>${label}`;
   });
-  const axis = `<text class="label" x="${(LEFT + WIDTH) / 2}" y="${HEIGHT - 6}" text-anchor="middle">${escapeHtml(xLabel)}</text>`;
-  return (
-    figure(
-      title,
-      `${yLabel}, logarithmic axes${hasZero ? '; zero lies on the lowest line' : ''}`,
-      `${grid.join('')}${labels.join('')}${axis}${paths.join('')}`,
-      HEIGHT,
-    ) + legend(series)
+  const labels = apart(xTicks, x).map(
+    (value) =>
+      `<text x="${x(value).toFixed(1)}" y="${HEIGHT - BOTTOM + 20}" text-anchor="middle">${tick(value)}</text>`,
   );
+  const axis = `<text class="label" x="${(LEFT + WIDTH) / 2}" y="${HEIGHT - 8}" text-anchor="middle">${escapeHtml(xLabel)}</text>`;
+  const caption = `${yLabel}; both axes logarithmic${ys.includes(0) ? ', zero lies on the lowest line' : ''}`;
+  const drawn = [...grid, ...labels, axis, ...series.map((one) => line(one, x, y))].join('');
+  const svg = `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeHtml(title)}">${drawn}</svg>`;
+  return figure(title, caption, svg + legend(series));
 }
 
 export interface Row {
@@ -86,35 +96,25 @@ export interface Row {
   readonly marks: readonly { readonly label: string; readonly value: number }[];
 }
 
-const ROW_HEIGHT = 46;
-
 /** A bar for each median, with marks for what lies further out. */
 export function rows(title: string, unit: string, all: readonly Row[]): string {
   if (all.length === 0) return '';
   const most = Math.max(...all.flatMap(({ p50, marks }) => [p50, ...marks.map(({ value }) => value)]));
-  const x: Scale = (value) => (value / most) * (WIDTH - 90);
-  const height = all.length * ROW_HEIGHT + 6;
-  const bars = all.map(({ name, color, p50, marks }, i) => {
-    const top = i * ROW_HEIGHT;
-    const further = marks.map(
-      ({ label, value }) =>
-        `<line class="mark" x1="${x(value)}" x2="${x(value)}" y1="${top + 20}" y2="${top + 38}" style="stroke:var(--c${color})">` +
-        `<title>${escapeHtml(label)}: ${number(value)} ${escapeHtml(unit)}</title></line>`,
-    );
-    const last = marks.at(-1)?.value ?? p50;
+  const percent = (value: number) => `${((100 * value) / most).toFixed(2)}%`;
+  const bars = all.map(({ name, color, p50, marks }) => {
     const words = [`p50 ${number(p50)}`, ...marks.map(({ label, value }) => `${label} ${number(value)}`)].join(' · ');
+    const last = marks.at(-1)?.value ?? p50;
+    const further = marks.map(({ value }) => `<i class="mark" style="left:${percent(value)}"></i>`).join('');
     return (
-      `<text x="0" y="${top + 14}">${escapeHtml(name)} <tspan class="label">${escapeHtml(words)} ${escapeHtml(unit)}</tspan></text>` +
-      `<rect x="0" y="${top + 22}" width="${Math.max(1, x(p50))}" height="14" rx="3" style="fill:var(--c${color})"/>` +
-      `<line class="range" x1="${x(p50)}" x2="${x(last)}" y1="${top + 29}" y2="${top + 29}" style="stroke:var(--c${color})"/>${further.join('')}`
+      `<div class="row" style="--color:var(--c${color})">${escapeHtml(name)} <small>${escapeHtml(words)} ${escapeHtml(unit)}</small>` +
+      `<div class="track"><i class="median" style="width:${percent(p50)}"></i>` +
+      `<i class="range" style="left:${percent(p50)};width:${percent(last - p50)}"></i>${further}</div></div>`
     );
   });
-  return figure(title, 'bar: p50; marks further out as named', bars.join(''), height);
+  const labels = [...new Set(all.flatMap(({ marks }) => marks.map(({ label }) => label)))].join(' and ');
+  return figure(title, `${unit}; bar: p50${labels === '' ? '' : `, marks: ${labels}`}`, bars.join(''));
 }
 
-function figure(title: string, caption: string, body: string, height: number): string {
-  return (
-    `<h3>${escapeHtml(title)}</h3><p class="caption">${escapeHtml(caption)}</p>` +
-    `<svg viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escapeHtml(title)}">${body}</svg>`
-  );
+function figure(title: string, caption: string, body: string): string {
+  return `<figure><h3>${escapeHtml(title)}</h3><p class="caption">${escapeHtml(caption)}</p>${body}</figure>`;
 }

@@ -142,7 +142,9 @@ type fleet struct {
 	mutex   sync.Mutex
 	goal    *goal
 	missing map[*member]bool
-	reached chan time.Time
+	// When each member came to the goal, in order.
+	at      []time.Time
+	reached chan []time.Time
 }
 
 func openMember(ctx context.Context, o order) (*member, error) {
@@ -216,9 +218,10 @@ func (f *fleet) changed(m *member) {
 		return
 	}
 	delete(f.missing, m)
+	f.at = append(f.at, time.Now())
 	if len(f.missing) == 0 {
 		f.goal = nil
-		f.reached <- time.Now()
+		f.reached <- f.at
 	}
 }
 
@@ -226,18 +229,19 @@ func (f *fleet) expect(g goal) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.goal = &g
+	f.at = make([]time.Time, 0, len(f.members))
 	f.missing = map[*member]bool{}
 	for _, m := range f.members {
 		f.missing[m] = true
 	}
 }
 
-func (f *fleet) await() (time.Time, error) {
+func (f *fleet) await() ([]time.Time, error) {
 	select {
 	case at := <-f.reached:
 		return at, nil
 	case <-time.After(patience):
-		return time.Time{}, fmt.Errorf("%d members did not come to the goal", len(f.missing))
+		return nil, fmt.Errorf("%d members did not come to the goal", len(f.missing))
 	}
 }
 
@@ -381,10 +385,11 @@ func (f *fleet) storm(o order) (interface{}, error) {
 			done <- err
 		}(i, m)
 	}
-	end, err := f.await()
+	at, err := f.await()
 	if err != nil {
 		return nil, err
 	}
+	end := at[len(at)-1]
 	for range f.members {
 		if err := <-done; err != nil {
 			return nil, err
@@ -404,7 +409,7 @@ func (f *fleet) storm(o order) (interface{}, error) {
 	}, nil
 }
 
-func (f *fleet) change(joins bool) (time.Time, error) {
+func (f *fleet) change(joins bool) ([]time.Time, error) {
 	size := 0
 	if f.joined {
 		size = len(f.members)
@@ -420,22 +425,32 @@ func (f *fleet) change(joins bool) (time.Time, error) {
 		err = f.changer.leave(f.ctx)
 	}
 	if err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
 	return f.await()
+}
+
+func percentiles(values []float64) map[string]float64 {
+	sort.Float64s(values)
+	at := func(q float64) float64 { return values[int(float64(len(values)-1)*q)] }
+	return map[string]float64{"p50": at(0.5), "p99": at(0.99), "p999": at(0.999)}
 }
 
 func (f *fleet) changes(o order) (interface{}, error) {
 	interval := time.Duration(o.IntervalMs * float64(time.Millisecond))
 	latencies := []float64{}
+	watchers := []float64{}
 	due := time.Now().Add(interval)
 	for i := 0; i < o.Count; i, due = i+1, due.Add(interval) {
 		time.Sleep(time.Until(due))
-		end, err := f.change(i%2 == 0)
+		at, err := f.change(i%2 == 0)
 		if err != nil {
 			return nil, err
 		}
-		latencies = append(latencies, ms(end.Sub(due)))
+		latencies = append(latencies, ms(at[len(at)-1].Sub(due)))
+		for _, one := range at {
+			watchers = append(watchers, ms(one.Sub(due)))
+		}
 	}
 	if o.Count%2 == 1 {
 		if _, err := f.change(false); err != nil {
@@ -443,7 +458,7 @@ func (f *fleet) changes(o order) (interface{}, error) {
 		}
 	}
 	f.quiet()
-	return map[string]interface{}{"latenciesMs": latencies, "checksums": f.checksums()}, nil
+	return map[string]interface{}{"latenciesMs": latencies, "watcherMs": percentiles(watchers), "checksums": f.checksums()}, nil
 }
 
 func (f *fleet) close() (interface{}, error) {
@@ -472,7 +487,7 @@ func (f *fleet) obey(o order) (interface{}, error) {
 }
 
 func main() {
-	f := &fleet{ctx: context.Background(), reached: make(chan time.Time, 1)}
+	f := &fleet{ctx: context.Background(), reached: make(chan []time.Time, 1)}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		var line struct {
