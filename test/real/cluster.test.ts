@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { type ConnectOptions, EtcdEphemeral, type Registration, type RegistrationState } from '../../src/index.ts';
 import { bindToThisProcess, temporaryFolder } from '../support/children.ts';
-import { type EtcdCluster, type EtcdProcess, startCluster, startEtcd } from '../support/etcd-process.ts';
+import { type EtcdCluster, type EtcdProcess, etcdBinary, startCluster, startEtcd } from '../support/etcd-process.ts';
 import { etcdctl } from '../support/etcdctl.ts';
 import { see } from '../support/listings.ts';
 import { connectionsTo, freePorts } from '../support/ports.ts';
@@ -125,7 +125,10 @@ test('a second member that is added to a cluster of one costs no registration (R
   const args = ['--name', 'second', '--data-dir', folder, '--initial-cluster', members, '--logger', 'zap'];
   args.push('--initial-cluster-state', 'existing', '--initial-advertise-peer-urls', peerUrl);
   args.push('--listen-peer-urls', peerUrl, '--listen-client-urls', clientUrl, '--advertise-client-urls', clientUrl);
-  const second = spawn('etcd', args, { stdio: 'ignore', env: { ...process.env, ETCD_UNSUPPORTED_ARCH: process.arch } });
+  const second = spawn(etcdBinary(), args, {
+    stdio: 'ignore',
+    env: { ...process.env, ETCD_UNSUPPORTED_ARCH: process.arch },
+  });
   bindToThisProcess(second);
   t.teardown(() => void second.kill('SIGKILL'));
   await until(() => etcdctl(clientUrl, 'endpoint', 'health').then(() => true), 'the second member');
