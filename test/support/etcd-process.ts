@@ -35,6 +35,10 @@ function binary(name: string, binDir = process.env.ETCD_BIN_DIR): string {
   return binDir === undefined ? name : join(binDir, name);
 }
 
+export function etcdBinary(): string {
+  return binary('etcd');
+}
+
 export function etcdctlBinary(binDir?: string): string {
   return binary('etcdctl', binDir);
 }
