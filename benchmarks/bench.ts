@@ -28,7 +28,7 @@ export interface Entrant {
 const LEASE_TTL = 120;
 
 export function quietMs({ quick }: BenchOptions): number {
-  return quick ? 60 : 250;
+  return quick ? 60 : 150;
 }
 
 let opened = 0;

@@ -5,8 +5,9 @@ import { CHANGE_N } from '../options.ts';
 /** More than what lies between two markers of a mirror, so that each change is a first one. */
 const INTERVAL_MS = 60;
 const CHANGES_A_ROUND = 20;
+const WARM = 4;
 /** At the size that a bar is about, so many changes that a p99 means something. */
-const ROUNDS = { compared: 15, others: 3 };
+const ROUNDS = { compared: 10, others: 2 };
 
 async function round(bench: Bench, entrants: readonly Entrant[], n: number, which: number, count: number) {
   const checksums: (readonly string[])[] = [];
@@ -35,7 +36,7 @@ export async function change(bench: Bench): Promise<void> {
     try {
       for (const { fleet } of entrants) {
         await fleet.order({ op: 'storm', phase: 'join', spreadMs: 0 });
-        await fleet.order({ op: 'changes', count, intervalMs: INTERVAL_MS });
+        await fleet.order({ op: 'changes', count: WARM, intervalMs: INTERVAL_MS });
       }
       await profiled(bench, entrants, `change-${n}`, async () => {
         for (let which = 0; which < rounds; which += 1) {

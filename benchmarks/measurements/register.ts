@@ -10,7 +10,7 @@ const IDLE_MS = 2 * TTL * 1_000;
 
 export async function register(bench: Bench): Promise<void> {
   const { options, server, samples } = bench;
-  const rounds = options.rounds ?? (options.quick ? 1 : 3);
+  const rounds = options.rounds ?? (options.quick ? 1 : 2);
   for (const keys of options.quick ? [50] : [1_000, 10_000]) {
     for (let round = 0; round < rounds; round += 1) {
       bench.say(`register: ${keys} keys, round ${round + 1} of ${rounds}`);

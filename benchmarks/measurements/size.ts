@@ -60,7 +60,7 @@ async function read(bench: Bench, namespace: string, children: number, rounds: n
       // A new process each time: the heap is measured, and nothing is compiled yet.
       const process = new FleetProcess(`size ${kind}`, nodeFleet('alone'));
       try {
-        const changes = options.quick ? 2 : 10;
+        const changes = options.quick ? 2 : 5;
         const { endpoint } = server;
         const answer = await process.order({ op: 'size', kind, endpoint, namespace, children, changes });
         if (answer.names !== children) bench.faults.push(`size, ${of}: ${answer.names} of ${children} names`);
@@ -110,7 +110,7 @@ async function watch(bench: Bench, rounds: number): Promise<void> {
 
 export async function size(bench: Bench): Promise<void> {
   const { options, server } = bench;
-  const rounds = options.rounds ?? (options.quick ? 1 : 3);
+  const rounds = options.rounds ?? (options.quick ? 1 : 2);
   for (const children of options.quick ? [300] : [1_000, 10_000, 100_000]) {
     const namespace = `${server.namespace}/size-${children}`;
     bench.say(`size: making ${children} children`);

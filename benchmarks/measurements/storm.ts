@@ -4,7 +4,7 @@ import type { StormAnswer, StormOrder } from '../fleet/protocol.ts';
 import { mean } from '../statistics.ts';
 
 const SPREAD_MS = 3_000;
-const ROUNDS = { largest: 5, others: 3 };
+const ROUNDS = { largest: 4, others: 2 };
 
 interface Step {
   readonly name: string;
@@ -85,8 +85,8 @@ export async function storm(bench: Bench): Promise<void> {
           for (const one of AT_ONCE) await step(bench, entrants, n, round, one, true);
         }
       });
-      // Each takes its seconds; how it grows shows at two sizes.
-      for (const one of options.sizes.slice(-2).includes(n) ? spreads : []) {
+      // Each takes its seconds.
+      for (const one of n === largest ? spreads : []) {
         bench.say(`storm: ${n} clients, ${one.name}`);
         await step(bench, entrants, n, 0, one, true);
       }

@@ -38,6 +38,7 @@ const colorOf = (name: string) => COLORS.get(name) ?? 1;
 
 function stormPlots(samples: Samples): string {
   const names = Object.values(NAMES);
+  const largest = samples.sizes('storm', NAMES.mirror, 'rolling restart: messages a watcher').at(-1) ?? 0;
   const plot = (title: string, yLabel: string, metric: string) =>
     lines(title, 'clients, each a watcher', yLabel, over(samples, 'storm', metric, names, colorOf));
   return [
@@ -45,7 +46,11 @@ function stormPlots(samples: Samples): string {
     plot('All join at once: until all have seen all', 'milliseconds', 'join: time'),
     plot('All leave at once: until all have seen all', 'milliseconds', 'leave: time'),
     plot('All join at once: CPU of clients and servers', 'milliseconds of CPU', 'join: CPU of all'),
-    plot('Rolling restart over 3 s: messages a watcher', 'messages', 'rolling restart: messages a watcher'),
+    rows(
+      `Rolling restart of ${largest} over 3 s: messages a watcher`,
+      'messages',
+      rowsOf(samples, 'storm', 'rolling restart: messages a watcher', largest),
+    ),
   ].join('');
 }
 
@@ -72,7 +77,7 @@ function refreshPlots(samples: Samples): string {
 
 function row(name: string, values: readonly number[]): Row {
   const marks = [
-    { label: 'p99', value: quantile(values, 0.99) },
+    ...(values.length > 1 ? [{ label: 'p99', value: quantile(values, 0.99) }] : []),
     ...(values.length >= 1_000 ? [{ label: 'p99.9', value: quantile(values, 0.999) }] : []),
   ];
   return { name, color: colorOf(name), p50: median(values), marks };

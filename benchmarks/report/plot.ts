@@ -102,7 +102,10 @@ export function rows(title: string, unit: string, all: readonly Row[]): string {
   const most = Math.max(...all.flatMap(({ p50, marks }) => [p50, ...marks.map(({ value }) => value)]));
   const percent = (value: number) => `${((100 * value) / most).toFixed(2)}%`;
   const bars = all.map(({ name, color, p50, marks }) => {
-    const words = [`p50 ${number(p50)}`, ...marks.map(({ label, value }) => `${label} ${number(value)}`)].join(' · ');
+    const words = [
+      marks.length === 0 ? number(p50) : `p50 ${number(p50)}`,
+      ...marks.map(({ label, value }) => `${label} ${number(value)}`),
+    ].join(' · ');
     const last = marks.at(-1)?.value ?? p50;
     const further = marks.map(({ value }) => `<i class="mark" style="left:${percent(value)}"></i>`).join('');
     return (
@@ -112,7 +115,7 @@ export function rows(title: string, unit: string, all: readonly Row[]): string {
     );
   });
   const labels = [...new Set(all.flatMap(({ marks }) => marks.map(({ label }) => label)))].join(' and ');
-  return figure(title, `${unit}; bar: p50${labels === '' ? '' : `, marks: ${labels}`}`, bars.join(''));
+  return figure(title, labels === '' ? unit : `${unit}; bar: p50, marks: ${labels}`, bars.join(''));
 }
 
 function figure(title: string, caption: string, body: string): string {

@@ -8,12 +8,13 @@ import { type Batch, MirrorBatch } from '../../src/ephemeral/mirror/batch.ts';
 import { applyMarker, decodeMarker, digestOf, type Replica, touchedCount } from '../../src/ephemeral/mirror/marker.ts';
 import { MARKER_GAP_MS } from '../../src/ephemeral/mirror/master.ts';
 import { heapBytes } from '../fleet/heap.ts';
-import { median } from '../statistics.ts';
+import { mean } from '../statistics.ts';
 
 const CHILDREN = [1_000, 10_000, 100_000, 1_000_000];
-/** Markers of one kind that are looked at; the first few only warm up. */
-const MARKERS = 12;
-const WARM = 4;
+/** Markers of one kind that are looked at, after some that only warm up: fewer where each is large. */
+const MARKERS = { small: 200, large: 10 };
+const LARGE = 1_000;
+const WARM = 5;
 const PREFIXES = { keys: '/services/web/', dirs: '/_dirs/services/web/' } as const;
 const SHADOW = '/_watcherDir/services/web//';
 const VALUE = Buffer.alloc(0);
@@ -46,7 +47,7 @@ export interface MarkerRow {
   readonly shadowOperations: number;
   readonly shadowBytes: number;
   readonly transactions: number;
-  /** Medians. */
+  /** Means, of CPU rather than of time: others may use the machine. */
   readonly masterCpuMs: number;
   readonly watcherCpuMs: number;
 }
@@ -74,10 +75,12 @@ function directoryOf(count: number): Directory {
   return directory;
 }
 
+/** Milliseconds of CPU. */
 function timed<T>(work: () => T): [result: T, ms: number] {
-  const startMs = performance.now();
+  const before = process.cpuUsage();
   const result = work();
-  return [result, performance.now() - startMs];
+  const { user, system } = process.cpuUsage(before);
+  return [result, (user + system) / 1_000];
 }
 
 function lookAtChildren(children: number): ChildrenRow {
@@ -156,7 +159,8 @@ function lookAtChurn(children: number, churn: string, seconds: number): MarkerRo
   const markersASecond = Math.min(namesASecond, 1_000 / MARKER_GAP_MS);
   const namesAMarker = Math.max(1, Math.round(namesASecond / markersASecond));
   const directory = new Churn(children);
-  const looks = Array.from({ length: MARKERS }, () => directory.marker(namesAMarker)).slice(WARM);
+  const count = WARM + (namesAMarker < LARGE ? MARKERS.small : MARKERS.large);
+  const looks = Array.from({ length: count }, () => directory.marker(namesAMarker)).slice(WARM);
   const { batch, told } = looks.at(-1) as (typeof looks)[number];
   const operations = [...batch.parts, batch.last];
   return {
@@ -170,8 +174,8 @@ function lookAtChurn(children: number, churn: string, seconds: number): MarkerRo
     shadowOperations: operations.reduce((sum, { length }) => sum + length, 0),
     shadowBytes: operations.reduce((sum, ops) => sum + bytesOf(ops), 0),
     transactions: operations.length,
-    masterCpuMs: median(looks.map(({ masterMs }) => masterMs)),
-    watcherCpuMs: median(looks.map(({ watcherMs }) => watcherMs)),
+    masterCpuMs: mean(looks.map(({ masterMs }) => masterMs)),
+    watcherCpuMs: mean(looks.map(({ watcherMs }) => watcherMs)),
   };
 }
 

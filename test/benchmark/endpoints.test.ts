@@ -28,6 +28,7 @@ async function stage(t: ExecutionContext, ...args: readonly string[]): Promise<S
   for (const key of FOREIGN) await client.put(key).value(`of ${key}`);
   const touched = new Set<string>();
   const watcher = await client.watch().prefix('').create();
+  t.teardown(() => watcher.cancel());
   watcher.on('data', ({ events }) => {
     for (const { kv } of events) touched.add(kv.key.toString());
   });
