@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import test from 'ava';
 import ts from 'typescript';
+import { figures } from '../../benchmarks/report/figures.ts';
+import type { Results } from '../../benchmarks/results.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
@@ -29,6 +31,13 @@ test('the samples of the README compile', (t) => {
     return `${where}: ${ts.flattenDiagnosticMessageText(diagnostic.messageText, '\n')}`;
   });
   t.deepEqual(told, []);
+});
+
+test('the figures of the README are those of the results that it names', (t) => {
+  const [, published = ''] = /<!-- figures:start -->\n([\s\S]*?)<!-- figures:end -->/.exec(readme) ?? [];
+  const [, file = ''] = /`benchmarks\/results\/([^`]+)`/.exec(published) ?? [];
+  const results = JSON.parse(readFileSync(join(root, 'benchmarks', 'results', file), 'utf8')) as Results;
+  t.is(published, figures(results, file));
 });
 
 test('the sample of a unit test does what it says', async (t) => {
