@@ -76,7 +76,7 @@ export class Election {
   }
 
   /**
-   * Gives up the seat, or the place in line. A leader after whom nobody came does `last` with it.
+   * Gives up the seat, or the place in line. Whoever leaves nobody behind does `last`.
    */
   async resign(last: readonly Op[] = []): Promise<void> {
     if (this.#stop.signal.aborted) return;
@@ -89,7 +89,7 @@ export class Election {
     if (!own || this.#connection.state === 'closed') return;
     try {
       if (wasLeading && last.length > 0 && (await this.#giveBackAsLast(own, last))) return;
-      await this.#giveBack(own);
+      if ((await this.#giveBack(own)) && last.length > 0) await this.#asNobodyCame(last);
     } catch (error) {
       log('lock %s was not given back: %s', own.key, messageOf(error));
     }
@@ -194,11 +194,23 @@ export class Election {
     if (this.#session.leaseId !== undefined) looked(this.#session.leaseId);
   }
 
-  async #giveBack(own: Lock): Promise<void> {
+  /** True when nobody is left in line. */
+  async #giveBack(own: Lock): Promise<boolean> {
     this.#own = undefined;
-    await this.#connection.txn({
+    const answer = await this.#connection.txn({
       compares: [{ target: { key: own.key }, field: 'create', op: '=', operand: own.createRevision }],
-      success: [{ type: 'delete', target: { key: own.key } }],
+      success: [
+        { type: 'delete', target: { key: own.key } },
+        { type: 'range', target: { prefix: this.#prefix }, keysOnly: true, limit: 1 },
+      ],
+    });
+    return answer.succeeded && firstKey(answer.results[1]) === undefined;
+  }
+
+  async #asNobodyCame(last: readonly Op[]): Promise<void> {
+    await this.#connection.txn({
+      compares: [{ target: { prefix: this.#prefix }, field: 'create', op: '=', operand: 0 }],
+      success: last,
     });
   }
 

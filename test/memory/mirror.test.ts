@@ -250,6 +250,26 @@ test("a master's own write that was held up does not undo its later ones (M1)", 
   for (const { seen } of all) t.is(seen.names, 'a b c d');
 });
 
+test('watchers who all close at the same moment leave no mirror behind', async (t) => {
+  let chance = 1;
+  const delayMs = () => {
+    chance = (chance * 75) % 65_537;
+    return 1 + (5 * chance) / 65_537;
+  };
+  const scene = new MemoryScene({ delayMs });
+  const all: Watcher[] = [];
+  for (let i = 0; i < 8; i += 1) {
+    void watcher(scene).then((it) => all.push(it));
+    await scene.advance(0.5);
+  }
+  scene.put('/d/a');
+  await scene.advance(1);
+  t.is(scene.keys(LOCKS).length, 8);
+  for (const { client } of all) void client.close();
+  await scene.advance(1);
+  t.deepEqual(scene.dump(), ['/d/a=']);
+});
+
 test('one transaction of a mirror is under way at a time (M2)', async (t) => {
   const scene = new MemoryScene({ delayMs: (kind) => (kind === 'event' ? 1 : 20) });
   const connecting = watcher(scene);
