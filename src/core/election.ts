@@ -83,13 +83,12 @@ export class Election {
     this.#stop.abort();
     for (const off of this.#off) off();
     const own = this.#own;
-    const wasLeading = this.#isLeading;
     this.#leave();
     this.#own = undefined;
     if (!own || this.#connection.state === 'closed') return;
     try {
-      if (wasLeading && last.length > 0 && (await this.#giveBackAsLast(own, last))) return;
-      if ((await this.#giveBack(own)) && last.length > 0) await this.#asNobodyCame(last);
+      if (last.length > 0) await this.#giveBackWith(own, last);
+      else await this.#giveBack(own);
     } catch (error) {
       log('lock %s was not given back: %s', own.key, messageOf(error));
     }
@@ -160,15 +159,20 @@ export class Election {
     return false;
   }
 
-  async #giveBackAsLast(own: Lock, last: readonly Op[]): Promise<boolean> {
-    const answer = await this.#connection.txn({
+  /**
+   * In one, so that of several who leave at the same moment one is the last. Nobody else puts a key of this name; should it be that
+   * of our own next place in line, that one looks again.
+   */
+  async #giveBackWith(own: Lock, last: readonly Op[]): Promise<void> {
+    const giveBack: Op = { type: 'delete', target: { key: own.key } };
+    await this.#connection.txn({
       compares: [
         { target: { key: own.key }, field: 'create', op: '=', operand: own.createRevision },
-        { target: { prefix: this.#prefix }, field: 'create', op: '<', operand: own.createRevision + 1 },
+        { target: { prefix: this.#prefix }, field: 'create', op: '=', operand: own.createRevision },
       ],
-      success: [...last, { type: 'delete', target: { key: own.key } }],
+      success: [...last, giveBack],
+      failure: [giveBack],
     });
-    return answer.succeeded;
   }
 
   /**
@@ -194,23 +198,11 @@ export class Election {
     if (this.#session.leaseId !== undefined) looked(this.#session.leaseId);
   }
 
-  /** True when nobody is left in line. */
-  async #giveBack(own: Lock): Promise<boolean> {
+  async #giveBack(own: Lock): Promise<void> {
     this.#own = undefined;
-    const answer = await this.#connection.txn({
-      compares: [{ target: { key: own.key }, field: 'create', op: '=', operand: own.createRevision }],
-      success: [
-        { type: 'delete', target: { key: own.key } },
-        { type: 'range', target: { prefix: this.#prefix }, keysOnly: true, limit: 1 },
-      ],
-    });
-    return answer.succeeded && firstKey(answer.results[1]) === undefined;
-  }
-
-  async #asNobodyCame(last: readonly Op[]): Promise<void> {
     await this.#connection.txn({
-      compares: [{ target: { prefix: this.#prefix }, field: 'create', op: '=', operand: 0 }],
-      success: last,
+      compares: [{ target: { key: own.key }, field: 'create', op: '=', operand: own.createRevision }],
+      success: [{ type: 'delete', target: { key: own.key } }],
     });
   }
 
