@@ -136,16 +136,16 @@ export function registrationContract(test: TestFn, world: () => World): void {
   test('a key whose owner has died is taken over when its lease expires (R3)', async (t) => {
     const space = await Space.open(t, world());
     const client = await space.connect();
-    await space.put('/k', 'dead', await space.grant(2));
     const directory = see(t, client.list('/', { watch: true, values: true, via: 'direct' }));
-    await directory.untilNames('k');
+    await directory.untilNames('');
+    await space.put('/k', 'dead', await space.grant(2));
     const registration = await client.addKey('/k', 'alive');
     t.is(registration.state, 'registered');
     t.is(text((await space.key('/k'))?.value), 'alive');
     await until(() => directory.last?.entries.get('k')?.value === 'alive', 'the new value');
     t.deepEqual(
       directory.listings.map(({ entries }) => entries.get('k')?.value),
-      ['dead', undefined, 'alive'],
+      [undefined, 'dead', undefined, 'alive'],
       'the dead one went before the new one came',
     );
   });

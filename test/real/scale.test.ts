@@ -20,7 +20,8 @@ interface Watcher {
 }
 
 async function watcher(t: ExecutionContext, space: Space, options: Partial<WatchOptions> = {}): Promise<Watcher> {
-  const it = await space.connectCounted({ ttl: 5 });
+  // Hundreds of clients in one process, and perhaps a busy machine: no lease is to end for want of a turn.
+  const it = await space.connectCounted({ ttl: 20 });
   return { ...it, seen: see(t, it.client.list('/d', { missing: 'wait', ...options, watch: true })) };
 }
 
@@ -46,7 +47,7 @@ test.serial(
     const count = 150;
     const space = await Space.open(t, realWorld(etcd));
     const keys = await many(count, async (i) => {
-      const client = await space.connect({ ttl: 5, heartbeat: 'put' });
+      const client = await space.connect({ ttl: 10, heartbeat: 'put' });
       return client.addKey(`/d/${i}`, String(i));
     });
     const watchers = await many(count, () => watcher(t, space));
@@ -73,7 +74,7 @@ test.serial(
     );
     const after = counts();
     const refreshes = versionsAfter - versionsBefore;
-    t.true(refreshes >= 4 * count, `${refreshes} refreshes`);
+    t.true(refreshes >= 2 * count, `${refreshes} refreshes`);
     t.deepEqual(after.quiet, before.quiet);
     for (const heard of [
       after.master - before.master,

@@ -1,6 +1,6 @@
 /** Real etcd servers for tests: started, frozen, killed and brought back by pid, each in a folder of its own. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { bindToThisProcess, temporaryFolder } from './children.ts';
 import { freePorts, ownsPort } from './ports.ts';
@@ -150,8 +150,12 @@ export class EtcdProcess {
     await this.#end('SIGKILL');
   }
 
+  /** It stands still when this returns: on a busy machine the signal alone may take a while to reach every thread. */
   pause(): void {
-    this.#child?.kill('SIGSTOP');
+    const pid = this.#child?.pid;
+    if (pid === undefined) return;
+    process.kill(pid, 'SIGSTOP');
+    while (!isStopped(pid)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
   }
 
   resume(): void {
@@ -287,4 +291,18 @@ export async function startCluster(
       await Promise.all(processes.map((etcd) => etcd.destroy()));
     },
   };
+}
+
+/** Of Linux: the state stands behind the name, which may hold anything. Elsewhere the signal must do. */
+function isStopped(pid: number): boolean {
+  const tasks = `/proc/${pid}/task`;
+  try {
+    return readdirSync(tasks).every((task) => {
+      const stat = readFileSync(`${tasks}/${task}/stat`, 'utf8');
+      return /^[TtZX]/.test(stat.slice(stat.lastIndexOf(')') + 2));
+    });
+  } catch {
+    // A thread that ended between the two: look again while there is a process.
+    return !existsSync(tasks);
+  }
 }
