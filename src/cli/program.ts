@@ -142,7 +142,9 @@ function addRegister(
   program
     .command('register <path> <value> [command...]')
     .usage('[options] PATH VALUE [-- CMD ARGS...]')
-    .description('hold a registration until a signal; with a command, as long as that lives')
+    .description(
+      'hold a registration until a signal; with a command, as long as that lives (the exit status is then its)',
+    )
     .option('--ready <url>', 'register once tcp://host:port or http://… answers', parseReadyUrl)
     .option('--drain <seconds>', 'on a signal: deregister, wait, then pass it on', parseSeconds)
     .addOption(new Option('--heartbeat <kind>', 'how it is kept alive').choices(['lease', 'put']).default('lease'))

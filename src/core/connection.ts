@@ -10,6 +10,12 @@ import type { CallOptions, Header, RangeOp, RangeResult, Store, Txn, TxnResult }
 
 const log = debugLog('connection');
 
+/**
+ * While a link stands its other end was heard within so long (ms), also where nothing is asked and no lease is renewed: the transport
+ * pings each 5 s and waits 3 s for the answer.
+ */
+const LONGEST_SILENCE_MS = 8_000;
+
 /** An answer and the epoch it belongs to: revisions of different epochs cannot be compared. */
 export type InEpoch<T> = T & { readonly epoch: number };
 
@@ -149,7 +155,7 @@ export class Connection {
     this.#failures = failures;
     this.#link = undefined;
     this.#lastError = error;
-    const silentMs = this.clock.now() - this.#lastHeardMs;
+    const silentMs = Math.min(this.clock.now() - this.#lastHeardMs, LONGEST_SILENCE_MS);
     this.#staleTimer = this.clock.setTimeout(
       () => {
         this.#isStale = true;

@@ -138,7 +138,7 @@ export function describeExit(code: number | null, signal: NodeJS.Signals | null)
   if (code === 0) return { reason: 'removed', text: 'exit 0: it was removed from the cluster' };
   if (code === 1)
     return { reason: 'refused', text: 'exit 1: its configuration or its cluster does not allow it to run' };
-  if (code === 2) return { reason: 'panic', text: 'exit 2: it panicked' };
+  if (code === 2) return { reason: 'panic', text: 'exit 2: it panicked, or did not know a flag' };
   return { reason: 'unknown', text: `exit ${code}` };
 }
 
@@ -151,6 +151,11 @@ export function tailOf(logFile: string): string {
     return '';
   }
   const lines = text.split('\n').filter((line) => line.trim() !== '');
+  // It prints its usage after the one line that says what was wrong with a flag.
+  const flag = lines.find((line) =>
+    /^(?:flag provided but not defined|invalid value |error verifying flags)/.test(line),
+  );
+  if (flag !== undefined) return flag;
   const telling = lines.filter((line) => /"level":"(?:warn|error|fatal|panic|dpanic)"|^panic|^[^{]/.test(line));
   return (telling.length > 0 ? telling : lines).slice(-TAIL_LINES).map(shorten).join('\n');
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../core/clock.ts';
 import { ConnectionError } from '../core/errors.ts';
+import { messageOf } from '../core/log.ts';
 import type { Op } from '../core/store.ts';
 import { ClusterAdmin, type ClusterAdminOptions } from '../etcd/cluster-admin.ts';
 import { EtcdStore } from '../etcd/etcd-store.ts';
@@ -143,7 +144,10 @@ export class ElasticRemote {
           failure = error;
         }
       }
-      throw failure;
+      throw new ClusterStateError(
+        `no member would take it (the last said: ${messageOf(failure)}): ephemeral elastic status says what is wrong`,
+        { cause: failure },
+      );
     } finally {
       store.close();
     }

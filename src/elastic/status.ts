@@ -122,6 +122,8 @@ function problemOf(member: MemberView, told: string | undefined): string | undef
   if (member.leaving) return 'leaving';
   if (!member.started) return 'has not started yet';
   if (!member.answers)
-    return member.agent ? 'its etcd does not answer; its agent does' : 'neither its etcd nor its agent answers';
+    return member.agent
+      ? 'its etcd does not answer; its agent was there a moment ago'
+      : 'neither its etcd nor its agent answers';
   return member.agent ? undefined : 'its agent is gone: start ephemeral elastic run there';
 }

@@ -158,7 +158,10 @@ export interface ClientOptions {
   heartbeat?: Heartbeat | undefined;
   /** Whether this client may become master of a mirror. With `false` it writes nothing for its lists. Default true. */
   candidate?: boolean | undefined;
-  /** Seconds without contact after which a live list calls itself stale. Default: ttl. */
+  /**
+   * Seconds without contact after which a live list calls itself stale. Default: ttl. A quiet connection without a lease is known to have
+   * been alive within the last 8 s only, which count.
+   */
   staleAfter?: number | undefined;
   stats?: Stats | undefined;
   logger?: Logger | undefined;

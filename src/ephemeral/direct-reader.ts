@@ -1,6 +1,6 @@
 import { ListWatch } from '../core/list-watch.ts';
 import type { Snapshot } from '../core/snapshot.ts';
-import type { WatchEvent } from '../core/store.ts';
+import type { Compare, WatchEvent } from '../core/store.ts';
 import { Directory } from './directory.ts';
 import type { Reader, ReaderContext, ReaderEvents, View } from './reader.ts';
 
@@ -33,6 +33,26 @@ export class DirectReader implements Reader {
   get view(): View | undefined {
     const directory = this.#directory;
     return directory && { children: directory.children, revisions: directory.revisions, epoch: this.#epoch };
+  }
+
+  async isCurrent(): Promise<boolean> {
+    const directory = this.#directory;
+    if (!directory) return false;
+    const { connection, directory: at } = this.#context;
+    const { revisions, counts } = directory;
+    // No key is newer than what was heard, and none is missing.
+    const notNewer = (prefix: string, revision: number): Compare => ({
+      target: { prefix },
+      field: 'mod',
+      op: '<',
+      operand: revision + 1,
+    });
+    const answer = await connection.txn({
+      compares: [notNewer(at.children, revisions.keys), notNewer(at.addedBelow, revisions.dirs)],
+      success: [at.children, at.addedBelow].map((prefix) => ({ type: 'range', target: { prefix }, countOnly: true })),
+    });
+    const [keys, dirs] = answer.results.map((result) => (result.type === 'range' ? result.count : -1));
+    return answer.succeeded && keys === counts.keys && dirs === counts.dirs && answer.epoch === this.#epoch;
   }
 
   async close(): Promise<void> {

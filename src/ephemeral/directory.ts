@@ -18,6 +18,8 @@ export class Directory {
   /** Of each child the keys below it. Sets, not counts: an event heard twice, or never, does no lasting harm. */
   readonly #below: Record<Source, Map<string, Set<string>>> = { keys: new Map(), dirs: new Map() };
   readonly #revision: Record<Source, number>;
+  /** How many keys there are, whatever their names. */
+  readonly #count: Record<Source, number> = { keys: 0, dirs: 0 };
   #unnameable = 0;
 
   constructor(prefixes: Record<Source, string>, withValues: boolean, revisions: Record<Source, number>) {
@@ -31,13 +33,20 @@ export class Directory {
     return this.#revision;
   }
 
+  get counts(): Readonly<Record<Source, number>> {
+    return this.#count;
+  }
+
   load(source: Source, kvs: readonly KeyValue[]): void {
+    this.#count[source] = kvs.length;
     for (const kv of kvs) this.#apply(source, 'put', kv);
   }
 
   /** The name whose state the event changed, or undefined: a refresh, or a key that no path could name. */
   apply(source: Source, event: WatchEvent): string | undefined {
     this.#revision[source] = event.kv.modRevision;
+    if (event.type === 'delete') this.#count[source] -= 1;
+    else if (event.kv.version === 1) this.#count[source] += 1;
     return this.#apply(source, event.type, event.kv);
   }
 

@@ -1,9 +1,14 @@
+import { sleep } from '../core/clock.ts';
 import { ClosedError, concerning, type EphemeralError } from '../core/errors.ts';
 import type { Listing } from './api.ts';
 import { type Children, sameChildren } from './children.ts';
 import { makeListing } from './listing.ts';
 import { assertDirectory, readDirectory } from './read-directory.ts';
 import type { Existence, Reader, ReaderContext, ReaderEvents, View } from './reader.ts';
+
+/** Events of what was missed come within a tenth of a second, a restored store or a compacted history take a reading more. */
+const LOOK_MS = 100;
+const LOOKS = 20;
 
 export interface Subscriber {
   readonly missing: 'error' | 'wait';
@@ -34,17 +39,27 @@ export class LiveDirectory {
     this.#context = context;
     this.#onIdle = onIdle;
     const { connection } = context;
-    this.#off = [
-      connection.stale.add(() => this.#emit('stale')),
-      connection.linkUp.add(() => {
-        if (this.#current?.status === 'stale') this.#emit('live');
-      }),
-    ];
+    this.#off = [connection.stale.add(() => this.#emit('stale')), connection.linkUp.add(() => void this.#comeBack())];
     this.#reader = makeReader({
       onRead: (existence) => this.#read(existence),
       onChanged: () => this.#emit(),
       onRefused: (error) => this.#fail(error),
     });
+  }
+
+  /**
+   * The store answers again. What happened meanwhile is on its way: `live` is said with the first of it, or when the store says that
+   * there is nothing.
+   */
+  async #comeBack(): Promise<void> {
+    const { connection } = this.#context;
+    const { link } = connection;
+    const isAwaited = () => !this.#isClosed && this.#current?.status === 'stale' && connection.link === link;
+    for (let looks = 0; isAwaited() && looks < LOOKS; looks += 1) {
+      if (looks > 0) await sleep(connection.clock, LOOK_MS, connection.closing).catch(() => {});
+      if (await this.#reader.isCurrent().catch(() => false)) break;
+    }
+    if (isAwaited()) this.#emit('live');
   }
 
   /** Returns the function that ends the subscription. */
@@ -97,6 +112,7 @@ export class LiveDirectory {
     if (isFirst && view.children.size === 0) this.#dismissWhoNeedsIt();
     if (this.#isClosed || this.#subscribers.size === 0) return;
     const isSame =
+      this.#current?.status === 'live' &&
       this.#currentChildren &&
       view.epoch === this.#current?.epoch &&
       sameChildren(this.#currentChildren, view.children);

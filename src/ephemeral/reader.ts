@@ -33,6 +33,8 @@ export interface ReaderEvents {
 export interface Reader {
   /** Undefined until the first reading. */
   readonly view: View | undefined;
+  /** Asks the store, cheaply, whether the view holds all that happened. What it does not hold is on its way. */
+  isCurrent(): Promise<boolean>;
   /** Frees everything; resolves when what it held in the store is given back. */
   close(): Promise<void>;
 }

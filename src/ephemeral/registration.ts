@@ -70,6 +70,8 @@ export class OwnedKey implements Registration {
   #error: EphemeralError | undefined;
   #wanted: { readonly value: string; readonly version: number };
   #confirmed: { readonly value: string; readonly version: number; readonly atMs: number } | undefined;
+  /** When the store last answered a write of ours: what was asked before may have been answered without it. */
+  #answeredMs = Number.NEGATIVE_INFINITY;
   #held: Held | undefined;
   #needsWrite = true;
   #isAwaited: boolean;
@@ -189,8 +191,12 @@ export class OwnedKey implements Registration {
 
   #enter(state: RegistrationState, error: EphemeralError | undefined): void {
     const before = this.state;
+    const reasonBefore = this.#error;
     this.#error = error;
-    if (before === state || before === 'removed') return;
+    if (before === 'removed') return;
+    // Why it is lost may turn out to be another thing than was thought: its owner acts upon the reason.
+    const isNewReason = state === 'lost' && before === 'lost' && reasonBefore?.code !== error?.code;
+    if (before === state && !isNewReason) return;
     log('%s: %s -> %s%s', this.path, before, state, error ? ` (${error.message})` : '');
     if (state === 'lost') this.#context.telemetry.say('warn', `${this.path} is not registered: ${error?.message}`);
     if (before === 'lost' && state === 'registered') {
@@ -224,7 +230,8 @@ export class OwnedKey implements Registration {
       this.#confirm(this.#confirmed, askedAtMs);
       return;
     }
-    this.#lose(new RevokedError(`${this.path} was deleted by someone else`));
+    if (this.#answeredMs >= askedAtMs) return;
+    this.#lose(new RevokedError(`${this.path} was deleted or overwritten by someone else`));
     this.#held = undefined;
     this.#needsWrite = true;
     this.#kick();
@@ -307,6 +314,7 @@ export class OwnedKey implements Registration {
       success: [{ type: 'put', key: this.#key, value: wanted.value, lease }],
       failure: [{ type: 'range', target: { key: this.#key } }],
     });
+    this.#answeredMs = clock.now();
     if (answer.succeeded) {
       // A key of ours that had to be made although it was confirmed had been taken away.
       if (!this.#held && this.#confirmed) this.#lose(new RevokedError(`${this.path} was deleted by someone else`));

@@ -221,6 +221,60 @@ test('staleAfter says after how long without the store a list is stale', async (
   t.is(seen.last?.status, 'stale');
 });
 
+for (const via of ['mirror', 'direct'] as const) {
+  test(`${via}: after an outage a list says live only with what happened meanwhile, or when nothing did (L3)`, async (t) => {
+    const scene = new MemoryScene({ delayMs: (kind) => (kind === 'event' ? 300 : 10) });
+    const clients: MemoryClient[] = [];
+    const opened = (async () => {
+      for (let i = 0; i < 2; i += 1) clients.push(await scene.connect({ ttl: TTL }));
+    })();
+    await scene.advance(1);
+    await opened;
+    scene.put('/d/a');
+    scene.put('/d/b');
+    const seen: Seen[] = [];
+    for (const { client } of clients) {
+      // A direct watcher notices by what else its process has with the store.
+      void client.addKey(`/own/${seen.length}`, '');
+      seen.push(new Seen(client.list('/d', { watch: true, via })));
+      await scene.advance(1);
+    }
+    const [, watcher] = clients;
+    const list = seen[1];
+    if (!watcher || !list) return t.fail();
+    for (const isChanged of [true, false]) {
+      scene.server.partition(watcher.store);
+      await scene.advance(3 * TTL);
+      t.is(list.last?.status, 'stale');
+      const before = list.listings.length;
+      if (isChanged) scene.remove('/d/a');
+      scene.server.heal(watcher.store, 'end');
+      await scene.advance(4);
+      const after = list.listings.slice(before).map(({ status, children }) => `${status} ${children}`);
+      t.is(after[0], 'live b', after.join(', '));
+      t.is(list.last?.status, 'live');
+    }
+  });
+}
+
+test('a list without a lease is not stale after a moment, however long it was quiet before', async (t) => {
+  const scene = new MemoryScene();
+  scene.put('/d/a');
+  const { client, store } = await scene.connect({ ttl: 10, candidate: false });
+  const seen = new Seen(client.list('/d', { watch: true }));
+  await scene.advance(60);
+  scene.server.partition(store);
+  scene.server.cut(store);
+  await scene.advance(1);
+  scene.server.heal(store);
+  await scene.advance(3);
+  t.deepEqual(new Set(seen.listings.map(({ status }) => status)), new Set(['live']));
+  scene.server.partition(store);
+  scene.server.cut(store);
+  await scene.advance(10);
+  t.is(seen.last?.status, 'stale');
+});
+
 test('a list that is begun while the store is down comes when it is back', async (t) => {
   const scene = new MemoryScene();
   scene.put('/d/a');

@@ -1,6 +1,10 @@
 import test from 'ava';
+import { type Clock, sleep } from '../../src/core/clock.ts';
+import type { CallOptions, LeaseStatus, Store, Txn, TxnResult } from '../../src/core/store.ts';
 import { ConnectionError, PathExistsError, type Registration, type RegistrationState } from '../../src/index.ts';
+import { PassingStore } from '../simulation/stores.ts';
 import { type MemoryClient, MemoryScene } from '../support/memory-clients.ts';
+import { connectOver } from '../support/space.ts';
 
 const TTL = 2;
 
@@ -213,6 +217,42 @@ test('a key or lease that is taken away is back within a ttl and a second, whate
     t.is(scene.value('/k'), 'v');
     t.is(registration.state, 'registered');
   }
+});
+
+/** Writes take their time, and what is known of a lease is answered before them and told after them. */
+class SlowWrites extends PassingStore {
+  readonly #clock: Clock;
+
+  constructor(inner: Store, clock: Clock) {
+    super(inner);
+    this.#clock = clock;
+  }
+
+  override async txn(txn: Txn, options: CallOptions): Promise<TxnResult> {
+    await sleep(this.#clock, 20);
+    return super.txn(txn, options);
+  }
+
+  override async leaseTimeToLive(id: string, withKeys: boolean, options: CallOptions): Promise<LeaseStatus> {
+    const status = await super.leaseTimeToLive(id, withKeys, options);
+    await sleep(this.#clock, 60);
+    return status;
+  }
+}
+
+test('a verification that was asked while a key was on its way is no proof that it was deleted (R1)', async (t) => {
+  const scene = new MemoryScene();
+  const connecting = connectOver(new SlowWrites(scene.server.client(), scene.clock), scene.clock, { ttl: TTL });
+  await scene.advance(0.1);
+  const client = await connecting;
+  const states: RegistrationState[][] = [];
+  // Own keys are verified several times meanwhile.
+  for (let i = 0; i < 300; i += 1) {
+    states.push(statesOf(await client.addKey(`/d/${i}`, '', { wait: false })));
+    await scene.advance(0.007);
+  }
+  await scene.advance(2 * TTL);
+  for (const told of states) t.deepEqual(told, ['registering', 'registered']);
 });
 
 test('a fence that is taken away is made again, and hinders no write', async (t) => {

@@ -73,6 +73,13 @@ export class Follower {
     return this.#hadMarker;
   }
 
+  /** As far as the mirror goes: whether its master is behind, others look after. */
+  async isCurrent(): Promise<boolean> {
+    const { connection, mirror } = this.#context;
+    const answer = await connection.range({ type: 'range', target: { key: mirror.marker }, keysOnly: true });
+    return answer.epoch === this.#epoch && (answer.kvs[0]?.modRevision ?? 0) === this.#markerRevision;
+  }
+
   close(): void {
     this.#stop.abort();
     this.#watch?.close();

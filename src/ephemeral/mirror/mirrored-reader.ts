@@ -64,6 +64,10 @@ export class MirroredReader implements Reader {
     return replica && { children: replica.children, revisions: replica.revisions, epoch };
   }
 
+  isCurrent(): Promise<boolean> {
+    return (this.#direct ?? this.#follower).isCurrent();
+  }
+
   async close(): Promise<void> {
     this.#stop.abort();
     this.#leaving?.abort();
