@@ -41,7 +41,7 @@ export interface Registration extends AsyncDisposable {
   /** The newest value given, whether or not the store has it yet. */
   readonly value: string;
   readonly state: RegistrationState;
-  /** Replays the current state, completes after `removed`. */
+  /** Replays the current state, completes after `removed`. `lost` comes again when its reason (`error`) turns out to be another one. */
   readonly state$: Observable<RegistrationState>;
   /** Why it is lost: ConnectionError, RevokedError or ConflictError; `undefined` in every other state. */
   readonly error: EphemeralError | undefined;

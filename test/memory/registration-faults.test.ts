@@ -255,6 +255,20 @@ test('a verification that was asked while a key was on its way is no proof that 
   for (const told of states) t.deepEqual(told, ['registering', 'registered']);
 });
 
+test('whose key is lost is told also when the reason turns out to be another one', async (t) => {
+  const scene = new MemoryScene();
+  const { client } = await scene.connect({ ttl: TTL });
+  const registration = await client.addKey('/k', 'mine');
+  const reasons: (string | undefined)[] = [];
+  registration.state$.subscribe((state) => reasons.push(registration.error?.code ?? state));
+  scene.put('/k', 'theirs');
+  await scene.advance(TTL + 1);
+  t.is(reasons.at(-1), 'CONFLICT', reasons.join(', '));
+  scene.remove('/k');
+  await scene.advance(TTL + 1);
+  t.is(reasons.at(-1), 'registered');
+});
+
 test('a fence that is taken away is made again, and hinders no write', async (t) => {
   const scene = new MemoryScene();
   const { client } = await scene.connect({ ttl: TTL });
