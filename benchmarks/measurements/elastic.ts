@@ -5,7 +5,8 @@ import { bootOurs, largeOurs, smallOurs } from '../elastic/run-ours.ts';
 import { BACKUP, BY_HAND, type Note, OURS } from '../elastic/steps.ts';
 import { MEMORY } from '../etcd-server.ts';
 
-const ROUNDS = 3;
+/** Each takes two minutes, most of them etcd's own waits: more by `--rounds`, so that a full run ends within a quarter of an hour. */
+const ROUNDS = 1;
 
 export async function elastic(bench: Bench): Promise<void> {
   const { options, samples } = bench;
