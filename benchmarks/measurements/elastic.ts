@@ -22,11 +22,13 @@ export async function elastic(bench: Bench): Promise<void> {
     };
   const noteBackup = (ms: number) => samples.add({ measurement: 'elastic', of: OURS, n: 1, metric: BACKUP }, 'ms', ms);
   try {
-    const rounds = options.rounds ?? (options.quick ? 1 : ROUNDS);
+    const rounds = options.rounds ?? ROUNDS;
     for (let round = 0; round < rounds; round++) {
       await bootOurs(noteOf(OURS));
       await smallByHand(noteOf(BY_HAND));
       await smallOurs(noteOf(OURS), noteBackup);
+      // Five voters take a minute, most of it etcd's own waits, and show a tiny run nothing that three do not.
+      if (options.quick) continue;
       await largeByHand(noteOf(BY_HAND));
       await largeOurs(noteOf(OURS));
     }
