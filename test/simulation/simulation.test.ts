@@ -13,7 +13,7 @@ const CAUGHT_BY: Record<MutationName, { readonly seed: number; readonly rule: st
   'session fence': { seed: 99, rule: 'R3' },
   'ownership compares': { seed: 2, rule: 'R3' },
   'touched sets': { seed: 254, rule: 'L2' },
-  'event cursor': { seed: 26, rule: 'L2' },
+  'event cursor': { seed: 34, rule: 'L1' },
   relist: { seed: 37, rule: 'L1' },
 };
 
