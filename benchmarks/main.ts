@@ -78,7 +78,9 @@ async function measure(options: BenchOptions): Promise<Results> {
     } finally {
       await field.close();
     }
-    return { environment: env, options, missing, bounded, seconds, faults: bench.faults, samples: samples.all() };
+    // Where the results go is no part of them.
+    const { out: _, ...recorded } = options;
+    return { environment: env, options: recorded, missing, bounded, seconds, faults: bench.faults, samples: samples.all() };
   } finally {
     // They write as long as they live.
     await endFleets();

@@ -5,7 +5,7 @@ import type { Sample } from './samples.ts';
 /** One run, as it is kept. */
 export interface Results {
   readonly environment: Environment;
-  readonly options: BenchOptions;
+  readonly options: Omit<BenchOptions, 'out'>;
   /** Who did not take part, and how to get them. */
   readonly missing: Readonly<Record<string, string>>;
   /** Who did not take part with the most clients, and why. */
