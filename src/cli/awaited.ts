@@ -1,6 +1,7 @@
 import { PathNotFoundError } from '../core/errors.ts';
 import type { Ephemeral } from '../ephemeral/api.ts';
 import type { KeyStat } from '../ephemeral/inspect.ts';
+import { DEFAULT_TTL_S } from '../ephemeral/options.ts';
 import { patienceMs } from '../ephemeral/ownership.ts';
 import type { Context } from './context.ts';
 import type { GlobalFlags } from './options.ts';
@@ -8,8 +9,6 @@ import { escapeText, leaseHex, writeJson } from './output.ts';
 
 /** A registration usually takes milliseconds: who waits for longer wants to know what for. */
 const TELL_AFTER_MS = 1_000;
-/** The library's own. */
-const DEFAULT_TTL_S = 10;
 
 /** Settles as `registering` does. When that takes longer than a moment, stderr hears what is waited for, once. */
 export async function tellingWhatIsAwaited<T>(

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
 import { InvalidArgumentError } from 'commander';
 import { messageOf } from '../core/log.ts';
+import { MAX_TTL_S } from '../ephemeral/options.ts';
 import type { ConnectOptions, Context } from './context.ts';
 import { UsageError } from './exit.ts';
 
@@ -25,8 +26,6 @@ type Environment = Context['env'];
 const DEFAULT_ENDPOINT = '127.0.0.1:2379';
 /** setTimeout counts milliseconds in 31 bits; what is longer it would take for 1 ms. */
 const MAX_DURATION_S = 2_147_483;
-/** etcd's own limit for a lease. */
-const MAX_TTL_S = 9_000_000_000;
 
 /** An empty variable counts as unset, as with etcdctl. */
 const variable = (env: Environment, name: string): string | undefined => env[name] || undefined;

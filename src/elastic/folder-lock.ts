@@ -48,7 +48,7 @@ export function isAlive({ pid, started }: Holder): boolean {
 }
 
 /** What the kernel tells of a process after its name, the state first; empty where it tells nothing. */
-function statOf(pid: number): readonly string[] {
+export function statOf(pid: number): readonly string[] {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ');

@@ -1,8 +1,8 @@
 import { sleep } from '../core/clock.ts';
 import { ClosedError, concerning, type EphemeralError } from '../core/errors.ts';
 import type { Listing } from './api.ts';
-import { type Children, sameChildren } from './children.ts';
-import { makeListing } from './listing.ts';
+import { sameChildren } from './children.ts';
+import { makeListing, momentOf } from './listing.ts';
 import { assertDirectory, readDirectory } from './read-directory.ts';
 import type { Existence, Reader, ReaderContext, ReaderEvents, View } from './reader.ts';
 
@@ -30,7 +30,6 @@ export class LiveDirectory {
   readonly #onIdle: () => void;
   readonly #off: readonly (() => void)[];
   #current: Listing | undefined;
-  #currentChildren: Children | undefined;
   #existence: Existence = { isAdded: false, isKey: false };
   #isClosed = false;
 
@@ -88,7 +87,7 @@ export class LiveDirectory {
    * whether it is an error for them: after a first listing there is none for absence.
    */
   async #greet(subscriber: Subscriber): Promise<void> {
-    if (subscriber.missing === 'error' && this.#currentChildren?.size === 0) {
+    if (subscriber.missing === 'error' && this.#current && momentOf(this.#current)?.size === 0) {
       this.#inDoubt.add(subscriber);
       const { connection, directory, path, withValues } = this.#context;
       try {
@@ -111,11 +110,13 @@ export class LiveDirectory {
     if (!view) return;
     if (isFirst && view.children.size === 0) this.#dismissWhoNeedsIt();
     if (this.#isClosed || this.#subscribers.size === 0) return;
+    const before = this.#current;
+    const children = before && momentOf(before);
     const isSame =
-      this.#current?.status === 'live' &&
-      this.#currentChildren &&
-      view.epoch === this.#current?.epoch &&
-      sameChildren(this.#currentChildren, view.children);
+      before?.status === 'live' &&
+      view.epoch === before.epoch &&
+      children !== undefined &&
+      sameChildren(children, view.children);
     if (!isSame) this.#emit();
   }
 
@@ -139,7 +140,6 @@ export class LiveDirectory {
     if (!view || this.#isClosed) return;
     const { path, withValues, telemetry } = this.#context;
     const at = view.children.now();
-    this.#currentChildren = at;
     const listing = makeListing(
       {
         path: path === '' ? '/' : path,
@@ -154,7 +154,7 @@ export class LiveDirectory {
     telemetry.count('list.listings');
     for (const subscriber of [...this.#subscribers]) {
       if (!this.#subscribers.has(subscriber)) continue;
-      if (this.#inDoubt.has(subscriber) && this.#currentChildren.size === 0) continue;
+      if (this.#inDoubt.has(subscriber) && at.size === 0) continue;
       this.#inDoubt.delete(subscriber);
       subscriber.next(listing);
     }

@@ -2,7 +2,8 @@ import { InvalidOptionError } from '../core/errors.ts';
 import type { ClientOptions, Heartbeat } from './api.ts';
 
 /** etcd's own limit for a lease, in seconds. */
-const MAX_TTL = 9_000_000_000;
+export const MAX_TTL_S = 9_000_000_000;
+export const DEFAULT_TTL_S = 10;
 
 /** What the client goes by, checked and complete. */
 export interface ResolvedOptions {
@@ -26,10 +27,18 @@ export const CLIENT_OPTION_NAMES = [
 ] as const;
 
 export function resolveOptions(options: ClientOptions): ResolvedOptions {
-  const { namespace = '', ttl = 10, heartbeat = 'lease', candidate = true, staleAfter = ttl, stats, logger } = options;
+  const {
+    namespace = '',
+    ttl = DEFAULT_TTL_S,
+    heartbeat = 'lease',
+    candidate = true,
+    staleAfter = ttl,
+    stats,
+    logger,
+  } = options;
   checkNamespace(namespace);
-  if (!Number.isInteger(ttl) || ttl < 1 || ttl > MAX_TTL) {
-    throw new InvalidOptionError(`ttl must be a whole number of seconds from 1 to ${MAX_TTL}, got ${String(ttl)}`);
+  if (!Number.isInteger(ttl) || ttl < 1 || ttl > MAX_TTL_S) {
+    throw new InvalidOptionError(`ttl must be a whole number of seconds from 1 to ${MAX_TTL_S}, got ${String(ttl)}`);
   }
   checkHeartbeat(heartbeat);
   checkBoolean('candidate', candidate);

@@ -42,10 +42,7 @@ export class Telemetry {
   }
 
   count(name: Counter, n = 1): void {
-    if (n <= 0 || !this.#stats) return;
-    try {
-      this.#stats.bumpSum(fullName(name), n);
-    } catch {}
+    if (n > 0) guarded(() => this.#stats?.bumpSum(fullName(name), n));
   }
 
   time(name: Timed): () => void {

@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { statOf } from '../../src/elastic/folder-lock.ts';
 import { ElasticRemote } from '../../src/elastic/remote.ts';
 import type { ClusterStatus } from '../../src/elastic/status.ts';
 import type { ClusterAdminOptions } from '../../src/etcd/cluster-admin.ts';
@@ -38,16 +39,6 @@ export interface HostOptions {
   readonly flags?: readonly string[];
   /** Default: all other hosts there are. */
   readonly seeds?: readonly string[];
-}
-
-/** What the kernel tells of a process after its name: its state, its parent. */
-function statOf(pid: number): readonly string[] {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  } catch {
-    return [];
-  }
 }
 
 function pids(): readonly number[] {
