@@ -80,7 +80,15 @@ async function measure(options: BenchOptions): Promise<Results> {
     }
     // Where the results go is no part of them.
     const { out: _, ...recorded } = options;
-    return { environment: env, options: recorded, missing, bounded, seconds, faults: bench.faults, samples: samples.all() };
+    return {
+      environment: env,
+      options: recorded,
+      missing,
+      bounded,
+      seconds,
+      faults: bench.faults,
+      samples: samples.all(),
+    };
   } finally {
     // They write as long as they live.
     await endFleets();
