@@ -41,6 +41,8 @@ export interface RetryOptions {
   readonly signal?: AbortSignal | undefined;
   /** Give up after so long without success, with the last error. Default: never. */
   readonly budgetMs?: number | undefined;
+  /** When the signal comes, the attempt that is under way is waited for; no other follows. */
+  readonly untilAnswered?: boolean | undefined;
 }
 
 /** Waiting starts here: a refused connection costs next to nothing, and most restarts take under a second. */
@@ -209,7 +211,7 @@ export class Connection {
 
   /** For calls that may safely be made twice. Bounded by `budgetMs`, the signal, or the end of the connection. */
   async retrying<T>(call: (store: Store, link: Link) => Promise<T>, options: RetryOptions = {}): Promise<T> {
-    const { signal, budgetMs = Number.POSITIVE_INFINITY } = options;
+    const { signal, budgetMs = Number.POSITIVE_INFINITY, untilAnswered = false } = options;
     const startMs = this.clock.now();
     // Not AbortSignal.any: on a long-lived signal of the caller's it would leave something behind with each call.
     const stop = new AbortController();
@@ -221,7 +223,8 @@ export class Connection {
       : undefined;
     let failures = 0;
     try {
-      return await pRetry(() => abortable(this.attempt(call, stop.signal), stop.signal), {
+      const attempt = () => this.attempt(call, stop.signal);
+      return await pRetry(untilAnswered ? attempt : () => abortable(attempt(), stop.signal), {
         retries: Number.POSITIVE_INFINITY,
         minTimeout: 0,
         signal: stop.signal,

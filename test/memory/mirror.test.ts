@@ -1,8 +1,11 @@
 import test from 'ava';
+import type { CallOptions, KeepAliveObserver, KeepAliveStream, Txn, TxnResult } from '../../src/core/store.ts';
 import type { ClientOptions, WatchOptions } from '../../src/index.ts';
 import type { Commit } from '../../src/memory/commit-log.ts';
+import { PassingStore } from '../simulation/stores.ts';
 import { Seen } from '../support/listings.ts';
 import { type MemoryClient, MemoryScene } from '../support/memory-clients.ts';
+import { connectOver } from '../support/space.ts';
 
 const TTL = 2;
 const MARKER = '/_watcherDir/d//';
@@ -293,6 +296,76 @@ test('one transaction of a mirror is under way at a time (M2)', async (t) => {
     gaps.every((gap) => gap >= 40),
     `the shortest time between two was ${Math.min(...gaps)} ms, a round trip is 40`,
   );
+});
+
+class Hold {
+  #held: (() => void)[] | undefined;
+
+  begin(): void {
+    this.#held = [];
+  }
+
+  end(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const run of held) run();
+  }
+
+  pass(run: () => void): void {
+    if (this.#held) this.#held.push(run);
+    else run();
+  }
+}
+
+/** Holds back what a client is to hear: the answers to what it writes into a mirror, and those to its keepalives. */
+class HoldingStore extends PassingStore {
+  readonly answers = new Hold();
+  readonly keepAlives = new Hold();
+  mostAtOnce = 0;
+  #underWay = 0;
+
+  override async txn(txn: Txn, options: CallOptions): Promise<TxnResult> {
+    if (!txn.success.some((op) => op.type === 'put' && op.key === MARKER)) return this.inner.txn(txn, options);
+    this.#underWay += 1;
+    this.mostAtOnce = Math.max(this.mostAtOnce, this.#underWay);
+    const answer = await this.inner.txn(txn, options);
+    await new Promise<void>((resolve) => this.answers.pass(resolve));
+    this.#underWay -= 1;
+    return answer;
+  }
+
+  override openKeepAlive(observer: KeepAliveObserver): KeepAliveStream {
+    return this.inner.openKeepAlive({
+      ...observer,
+      onAlive: (id, ttl) => this.keepAlives.pass(() => observer.onAlive(id, ttl)),
+    });
+  }
+}
+
+test('a master that leads again under the same lock waits for the answer of what it wrote before (M2)', async (t) => {
+  const scene = new MemoryScene();
+  const store = new HoldingStore(scene.server.client());
+  const client = await connectOver(store, scene.clock, { ttl: TTL });
+  const own = await client.addKey('/own', '');
+  const seen = new Seen(client.list('/d', { missing: 'wait', watch: true }));
+  await scene.advance(1);
+  const [lock] = scene.keys(LOCKS);
+  store.answers.begin();
+  store.keepAlives.begin();
+  scene.put('/d/a');
+  await scene.advance(TTL);
+  t.is(own.state, 'lost');
+  store.keepAlives.end();
+  scene.put('/d/b');
+  await scene.advance(TTL);
+  t.is(own.state, 'registered');
+  t.is(scene.keys(LOCKS)[0]?.createRevision, lock?.createRevision, 'the lease outlived what was known of it');
+  t.false(scene.value(MARKER)?.includes('"b"'));
+  store.answers.end();
+  await scene.advance(1);
+  t.is(store.mostAtOnce, 1);
+  t.deepEqual(seen.last?.children, ['a', 'b']);
+  t.true(scene.value(MARKER)?.includes('"b"'));
 });
 
 test('the first change is told at once, and then at least 50 ms pass between two markers', async (t) => {

@@ -21,6 +21,7 @@ export class Candidate {
   readonly #audit: MirrorAudit;
   readonly #marker: string;
   #master: MirrorMaster | undefined;
+  #settled: Promise<unknown> = Promise.resolve();
 
   constructor(context: CandidateContext) {
     const { connection, hub, session, mirror, onRefused } = context;
@@ -34,7 +35,7 @@ export class Candidate {
     this.#election = new Election(connection, hub, session, mirror.locks, {
       onLeading: (lock) => {
         this.#audit.stop();
-        this.#master = new MirrorMaster(context, lock);
+        this.#master = new MirrorMaster(context, lock, this.#settled);
       },
       onWaiting: () => this.#audit.restart(),
       onDeposed: () => this.#dismiss(),
@@ -50,7 +51,9 @@ export class Candidate {
   }
 
   #dismiss(): void {
-    this.#master?.stop();
+    if (!this.#master) return;
+    this.#master.stop();
+    this.#settled = this.#master.settled;
     this.#master = undefined;
   }
 }

@@ -6,7 +6,7 @@ import { CompactedError, EphemeralError, NoSpaceError, ValueTooLargeError } from
 import { ListWatch } from '../../core/list-watch.ts';
 import { debugLog, messageOf } from '../../core/log.ts';
 import { readSnapshot } from '../../core/snapshot.ts';
-import { firstKey, type KeyValue, type Op, type WatchEvent } from '../../core/store.ts';
+import { firstKey, type KeyValue, type Op, type Txn, type TxnResult, type WatchEvent } from '../../core/store.ts';
 import type { WatchHub } from '../../core/watch-hub.ts';
 import { Directory, type Source } from '../directory.ts';
 import type { DirectoryKeys, MirrorKeys } from '../keys.ts';
@@ -63,10 +63,13 @@ export class MirrorMaster {
   #isWriting = false;
   #timer: Timer | undefined;
   #endLag: (() => void) | undefined;
+  #settled: Promise<unknown>;
 
-  constructor(context: MasterContext, lock: Lock) {
+  /** @param former when nothing of an earlier mastership of ours is under way any more: the lock may be the same, so it is not fenced off */
+  constructor(context: MasterContext, lock: Lock, former: Promise<unknown>) {
     this.#context = context;
     this.#lock = lock;
+    this.#settled = former;
     context.telemetry.count('mirror.masterships');
     void this.#run();
   }
@@ -78,12 +81,18 @@ export class MirrorMaster {
     this.#endLag?.();
   }
 
+  /** Once stopped: resolves when its last transaction is answered or given up. */
+  get settled(): Promise<unknown> {
+    return this.#settled;
+  }
+
   get #clock() {
     return this.#context.connection.clock;
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#stop;
+    await this.#settled;
     for (let failures = 1; !signal.aborted; failures += 1) {
       try {
         await this.#takeOver();
@@ -277,23 +286,20 @@ export class MirrorMaster {
   /** One transaction, until it is known to be done. Doing it twice does no harm: both times it says the same. */
   async #write(ops: readonly Op[], marker: string | undefined): Promise<void> {
     if (ops.length === 0 && marker === undefined) return;
-    const { connection, mirror, telemetry } = this.#context;
+    const { mirror, telemetry } = this.#context;
     const told: Op[] = marker === undefined ? [] : [{ type: 'put', key: mirror.marker, value: marker }];
     try {
-      const answer = await connection.txn(
-        {
-          compares: [
-            { target: { key: this.#lock.key }, field: 'create', op: '=', operand: this.#lock.createRevision },
-            { target: { key: mirror.marker }, field: 'mod', op: '=', operand: this.#markerRevision },
-          ],
-          success: [...ops, ...told],
-          failure: [
-            { type: 'range', target: { key: this.#lock.key }, keysOnly: true },
-            { type: 'range', target: { key: mirror.marker } },
-          ],
-        },
-        { signal: this.#stop.signal },
-      );
+      const answer = await this.#txn({
+        compares: [
+          { target: { key: this.#lock.key }, field: 'create', op: '=', operand: this.#lock.createRevision },
+          { target: { key: mirror.marker }, field: 'mod', op: '=', operand: this.#markerRevision },
+        ],
+        success: [...ops, ...told],
+        failure: [
+          { type: 'range', target: { key: this.#lock.key }, keysOnly: true },
+          { type: 'range', target: { key: mirror.marker } },
+        ],
+      });
       telemetry.count('mirror.transactions');
       if (!answer.succeeded) this.#notDone(firstKey(answer.results[0]), firstKey(answer.results[1]), marker);
       else if (marker !== undefined) this.#markerRevision = answer.header.revision;
@@ -301,6 +307,12 @@ export class MirrorMaster {
       if (!(error instanceof ValueTooLargeError) || marker !== undefined) throw error;
       telemetry.say('warn', `${mirror.marker}: a value is too large for the plain shadow and is left out of it`);
     }
+  }
+
+  #txn(txn: Txn): Promise<TxnResult> {
+    const answer = this.#context.connection.txn(txn, { signal: this.#stop.signal, untilAnswered: true });
+    this.#settled = answer.catch(() => {});
+    return answer;
   }
 
   /** Returns when the write had been done after all, by an attempt whose answer was lost. */
@@ -332,13 +344,10 @@ export class MirrorMaster {
 
   async #deleteMarker(): Promise<void> {
     try {
-      await this.#context.connection.txn(
-        {
-          compares: [{ target: { key: this.#lock.key }, field: 'create', op: '=', operand: this.#lock.createRevision }],
-          success: [{ type: 'delete', target: { key: this.#context.mirror.marker } }],
-        },
-        { signal: this.#stop.signal },
-      );
+      await this.#txn({
+        compares: [{ target: { key: this.#lock.key }, field: 'create', op: '=', operand: this.#lock.createRevision }],
+        success: [{ type: 'delete', target: { key: this.#context.mirror.marker } }],
+      });
       this.#markerRevision = 0;
     } catch (error) {
       log('the marker could not be deleted: %s', messageOf(error));
