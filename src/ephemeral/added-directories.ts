@@ -34,7 +34,7 @@ export class AddedDirectories {
       onEvents: (events) => {
         if (events.at(-1)?.type === 'delete') this.forget(key);
       },
-      onGap: (gap) => void this.#bring(key, value, gap === 'restored'),
+      onGap: (gap) => void this.#bring(key, value, gap === 'restored' ? undefined : epoch),
       onRefused: (error) => {
         log('%s is not watched: %s', key, messageOf(error));
         this.forget(key);
@@ -49,15 +49,23 @@ export class AddedDirectories {
     this.#stops.delete(key);
   }
 
-  /** Looks whether it is there, makes it again where it may be missing through no one's will, and goes on watching. */
-  async #bring(key: string, value: string, isToBe: boolean): Promise<void> {
+  /**
+   * Looks whether it is there, makes it again where it may be missing through no one's will, and goes on watching. Where it is missing
+   * in the epoch in which it is known to have stood, it was removed; the store may be restored while we ask.
+   */
+  async #bring(key: string, value: string, stoodIn: number | undefined): Promise<void> {
     const { clock, closing } = this.#connection;
     const stop = new AbortController();
     this.#stops.set(key, () => stop.abort());
+    let isToBe = stoodIn === undefined;
     for (let failures = 1; !stop.signal.aborted && !closing.aborted; failures += 1) {
       try {
         const answer = await this.#ask(key, value, isToBe, stop.signal);
         if (stop.signal.aborted) return;
+        if (!isToBe && answer.epoch !== stoodIn) {
+          isToBe = true;
+          continue;
+        }
         const isThere = answer.succeeded ? isToBe : firstKey(answer.results[0]) !== undefined;
         if (answer.succeeded && isToBe) log('%s was lost with the store and is made again', key);
         if (isThere) this.remember(key, value, answer.header.revision, answer.epoch);

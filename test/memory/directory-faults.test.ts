@@ -1,7 +1,10 @@
 import test from 'ava';
+import type { CallOptions, Store, Txn, TxnResult } from '../../src/core/store.ts';
 import { DirectoryNotEmptyError } from '../../src/index.ts';
+import { PassingStore } from '../simulation/stores.ts';
 import { see } from '../support/listings.ts';
 import { MemoryScene } from '../support/memory-clients.ts';
+import { connectOver } from '../support/space.ts';
 
 const TTL = 2;
 
@@ -67,6 +70,42 @@ test('a directory that anybody removed stays removed, also when the store is wip
     scene.keys('/_dirs').map(({ key }) => key),
     ['/_dirs/kept'],
   );
+});
+
+/** The store is wiped just when a client that lost its watch asks for a key. */
+class WipedWhenAsked extends PassingStore {
+  readonly #wipe: () => void;
+  isArmed = false;
+
+  constructor(inner: Store, wipe: () => void) {
+    super(inner);
+    this.#wipe = wipe;
+  }
+
+  override txn(txn: Txn, options: CallOptions): Promise<TxnResult> {
+    const [compare] = txn.compares;
+    if (this.isArmed && compare && 'key' in compare.target && compare.target.key === '/_dirs/d') {
+      this.isArmed = false;
+      this.#wipe();
+    }
+    return this.inner.txn(txn, options);
+  }
+}
+
+test('a directory that was lost with the store while its client looked for it is made again (R4)', async (t) => {
+  const scene = new MemoryScene();
+  const store = new WipedWhenAsked(scene.server.client(), () => scene.server.wipe());
+  const client = await connectOver(store, scene.clock, { ttl: TTL });
+  await client.addDir('/d');
+  scene.server.stop();
+  scene.put('/elsewhere');
+  scene.put('/elsewhere');
+  scene.server.compact();
+  store.isArmed = true;
+  scene.server.start();
+  await scene.advance(TTL + 1);
+  t.false(store.isArmed);
+  t.truthy(scene.key('/_dirs/d'));
 });
 
 test('a directory that is removed while it waits to be made again is not made', async (t) => {
