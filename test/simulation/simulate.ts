@@ -14,6 +14,10 @@ export interface SimulationOptions {
 const SLACK_MS = 500;
 /** Until every list has found its way back: a master that could not write looks in again within 5 s, and spreads its watchers. */
 const LISTS_MS = 9_000;
+/** Until the next in line has deposed a master whose marker somebody deleted: it looks after two ttls, and once more after a third. */
+const AUDIT_TTLS = 3;
+/** Both begin when the link is there again. */
+const LINK_MS = 1_500;
 /** A closing master hands over within 200 ms, on a network without delay. */
 const HANDOVER_MS = 200;
 const HANDOVER_DELAYS_MS = 60;
@@ -66,7 +70,7 @@ class Finale {
     const startMs = world.nowMs();
     await world.runUntil(startMs + ttlMs + 1_000 + SLACK_MS);
     world.oracle.checkRegistrations();
-    await world.runUntil(startMs + LISTS_MS);
+    await world.runUntil(startMs + Math.max(LISTS_MS, AUDIT_TTLS * ttlMs + LINK_MS));
     this.#checkAll();
     await this.#quiet();
     this.#checkAll();
