@@ -215,9 +215,12 @@ export class Connection {
     const startMs = this.clock.now();
     // Not AbortSignal.any: on a long-lived signal of the caller's it would leave something behind with each call.
     const stop = new AbortController();
-    const giveUp = () => stop.abort(signal?.reason);
-    if (signal?.aborted) giveUp();
-    const off = signal && onAbort(signal, giveUp);
+    const offs: (() => void)[] = [];
+    // The closing one too: a wait between two attempts would keep a process alive that has closed its client.
+    for (const one of [signal, this.#closing.signal]) {
+      if (one?.aborted) stop.abort(one.reason);
+      else if (one) offs.push(onAbort(one, () => stop.abort(one.reason)));
+    }
     const timer = Number.isFinite(budgetMs)
       ? this.clock.setTimeout(() => stop.abort(this.#unreachable(budgetMs)), budgetMs)
       : undefined;
@@ -240,7 +243,7 @@ export class Connection {
       throw stop.signal.aborted ? stop.signal.reason : error;
     } finally {
       timer?.clear();
-      off?.();
+      for (const off of offs) off();
     }
   }
 

@@ -1,12 +1,16 @@
 import test from 'ava';
+import type { Clock, Timer } from '../../src/core/clock.ts';
 import { Connection } from '../../src/core/connection.ts';
 import { Session } from '../../src/core/session.ts';
 import { type Standby, type StandbyNews, type StandbySituation, standbyDuty } from '../../src/core/standby.ts';
 import type { KeepAliveObserver, KeepAliveStream, Lease, Store } from '../../src/core/store.ts';
+import { ClosedError } from '../../src/index.ts';
 import { ManualClock } from '../../src/memory/manual-clock.ts';
 import { MemoryServer } from '../../src/memory/memory-server.ts';
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
 import { PassingStore } from '../simulation/stores.ts';
+import { MemoryScene } from '../support/memory-clients.ts';
+import { connectOver } from '../support/space.ts';
 
 const TTL = 4;
 const TTL_MS = TTL * 1_000;
@@ -179,4 +183,40 @@ test('the stand-in renews what is overdue, proves its own way once a ttl, and do
   t.is(standbyDuty({ ...well, renewedAtMs: 96_000 }), 'renew');
   t.is(standbyDuty({ ...well, renewedAtMs: 96_000, movedMs: 70_001 }), 'renew');
   t.is(standbyDuty({ ...well, renewedAtMs: 96_000, movedMs: 69_999 }), 'nothing');
+});
+
+test('a call that waits between two attempts keeps no process alive when its client is closed (S3)', async (t) => {
+  const scene = new MemoryScene();
+  const timers = new Set<Timer>();
+  const clock: Clock = {
+    now: () => scene.clock.now(),
+    random: () => scene.clock.random(),
+    setTimeout: (callback, ms) => {
+      const inner = scene.clock.setTimeout(() => {
+        timers.delete(timer);
+        callback();
+      }, ms);
+      const timer: Timer = {
+        clear: () => {
+          timers.delete(timer);
+          inner.clear();
+        },
+      };
+      timers.add(timer);
+      return timer;
+    },
+  };
+  const store = scene.server.client();
+  const client = await connectOver(store, clock, { ttl: 2 });
+  scene.server.loseRequests(store, 100);
+  const removing = client.removeDir('/d').catch((error: unknown) => error);
+  for (let i = 0; i < 40; i += 1) {
+    await scene.advance(0.05);
+    if (timers.size > 1) break;
+  }
+  t.true(timers.size > 0, 'it waits for its next attempt');
+  await client.close();
+  await scene.settle();
+  t.is(timers.size, 0);
+  t.true((await removing) instanceof ClosedError);
 });
