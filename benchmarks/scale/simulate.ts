@@ -125,16 +125,18 @@ class Churn {
   }
 
   /** So many names go or come; what the master then writes, and what the watcher makes of it. */
-  marker(names: number): { batch: Batch; masterMs: number; watcherMs: number; told: number } {
+  marker(names: number): { batches: Batch[]; masterMs: number; watcherMs: number; told: number } {
     const events = Array.from({ length: names }, (_, i) => this.#event(i % 2 === 0 ? 'delete' : 'put'));
-    const [batch, masterMs] = timed(() => {
+    const [batches, masterMs] = timed(() => {
       for (const event of events) {
         const name = this.#directory.apply('keys', event);
         if (name !== undefined) this.#batch.touch('keys', name);
       }
-      return this.#batch.take();
+      const written = [this.#batch.take()];
+      while (!this.#batch.isRepaired) written.push(this.#batch.takeRepairs());
+      return written;
     });
-    const bytes = Buffer.from(batch.marker ?? '');
+    const bytes = Buffer.from(batches[0]?.marker ?? '');
     const [told, watcherMs] = timed(() => {
       const marker = decodeMarker(bytes, this.#revision + 1);
       if (!marker) throw new Error('the marker cannot be read');
@@ -142,7 +144,7 @@ class Churn {
       this.#replica.children.now();
       return touchedCount(marker);
     });
-    return { batch, masterMs, watcherMs, told };
+    return { batches, masterMs, watcherMs, told };
   }
 
   #event(type: 'put' | 'delete'): WatchEvent {
@@ -161,15 +163,15 @@ function lookAtChurn(children: number, churn: string, seconds: number): MarkerRo
   const directory = new Churn(children);
   const count = WARM + (namesAMarker < LARGE ? MARKERS.small : MARKERS.large);
   const looks = Array.from({ length: count }, () => directory.marker(namesAMarker)).slice(WARM);
-  const { batch, told } = looks.at(-1) as (typeof looks)[number];
-  const operations = [...batch.parts, batch.last];
+  const { batches, told } = looks.at(-1) as (typeof looks)[number];
+  const operations = batches.map(({ ops }) => ops);
   return {
     children,
     churn,
     namesASecond,
     markersASecond,
     namesAMarker,
-    markerBytes: Buffer.byteLength(batch.marker ?? ''),
+    markerBytes: Buffer.byteLength(batches[0]?.marker ?? ''),
     ordersRelist: told === 0,
     shadowOperations: operations.reduce((sum, { length }) => sum + length, 0),
     shadowBytes: operations.reduce((sum, ops) => sum + bytesOf(ops), 0),

@@ -1,5 +1,6 @@
 import { Observable, type OperatorFunction } from 'rxjs';
 import type { Listing, ListingChange } from './api.ts';
+import type { Touched } from './child-map.ts';
 import { type Child, type Children, sameChild } from './children.ts';
 import { momentOf } from './listing.ts';
 
@@ -37,18 +38,23 @@ function differenceOf(before: Listing | undefined, after: Listing): Difference {
 }
 
 /** The listing follows the one before directly: what was touched in between is known. */
-function sinceThen(touched: ReadonlyMap<string, Child | undefined>, is: Children): Difference {
+function sinceThen({ names, before }: Touched, is: Children): Difference {
   const difference = { added: [] as string[], removed: [] as string[], changed: [] as string[] };
-  for (const [name, before] of touched) {
-    const after = is.get(name);
-    if (!before) {
-      if (after) difference.added.push(name);
-    } else if (!after) difference.removed.push(name);
-    else if (!looksSame(before, after)) difference.changed.push(name);
+  for (let i = 0; i < names.length; i += 1) {
+    const name = names[i] as string;
+    const [was, now] = [before[i], is.get(name)];
+    if (!was) {
+      if (now) difference.added.push(name);
+    } else if (!now) difference.removed.push(name);
+    else if (!looksSame(was, now)) difference.changed.push(name);
   }
-  // They come in the order of what happened.
-  for (const names of [difference.added, difference.removed, difference.changed]) if (names.length > 1) names.sort();
+  if (names.length > 1) sortAll(difference);
   return difference;
+}
+
+/** They come in the order of what happened. */
+function sortAll({ added, removed, changed }: Difference): void {
+  for (const names of [added, removed, changed]) if (names.length > 1) names.sort();
 }
 
 /** As a listing shows them: what makes a child a directory does not matter. */

@@ -8,8 +8,13 @@ import { type Child, type Children, sameChild } from './children.ts';
  * (rerooting: H. G. Baker, "Shallow Binding Makes Functional Arrays Fast", 1991).
  */
 
-type Was = ReadonlyMap<string, Child | undefined>;
-const NOTHING: Was = new Map();
+/** Names that were touched, each once, and what each was before. */
+export interface Touched {
+  readonly names: readonly string[];
+  readonly before: readonly (Child | undefined)[];
+}
+
+const NOTHING: Touched = { names: [], before: [] };
 
 /** After so many notes, or as many as there are children, a moment gets a map of its own: what is kept holds on to no more than that. */
 const LEAST_NOTES = 1_000;
@@ -19,8 +24,12 @@ export class ChildrenAt implements Children {
   /** The one in use, or in the end its own. */
   #map: ReadonlyMap<string, Child>;
   #isOwn = false;
-  /** Of each name touched between this moment and the next: what it was. */
-  #was: Map<string, Child | undefined> | undefined;
+  /** What was touched between this moment and the next, in order: a name may be here again, and then its first note counts. */
+  readonly #names: string[] = [];
+  readonly #before: (Child | undefined)[] = [];
+  /** The notes by name, as far as they were asked for so far. */
+  #index: Map<string, Child | undefined> | undefined;
+  #indexed = 0;
   #next: ChildrenAt | undefined;
   /** Moments of one map have one line and are numbered. */
   readonly #line: object;
@@ -39,7 +48,8 @@ export class ChildrenAt implements Children {
   get(name: string): Child | undefined {
     let at: ChildrenAt = this;
     while (!at.#isOwn) {
-      if (at.#was?.has(name)) return at.#was.get(name);
+      const was = at.#was();
+      if (was?.has(name)) return was.get(name);
       if (!at.#next) break;
       at = at.#next;
     }
@@ -54,24 +64,22 @@ export class ChildrenAt implements Children {
     return sortedEntries(this.#read());
   }
 
-  /** Of each name touched since an earlier moment: what it was then. Undefined unless that is the moment before this one. */
-  since(earlier: ChildrenAt): Was | undefined {
+  /** What was touched since an earlier moment. Undefined unless that is the moment before this one. */
+  since(earlier: ChildrenAt): Touched | undefined {
     if (earlier === this) return NOTHING;
     const isNext = earlier.#line === this.#line && earlier.#number + 1 === this.#number;
-    return isNext ? (earlier.#was ?? NOTHING) : undefined;
+    return isNext ? earlier.#touched() : undefined;
   }
 
   /** Whether the map was written since. */
   get isPast(): boolean {
-    return this.#was !== undefined;
+    return this.#names.length > 0;
   }
 
-  /** For whoever writes the map, before it does; true for the first note of this name. */
-  note(name: string, before: Child | undefined): boolean {
-    this.#was ??= new Map();
-    if (this.#was.has(name)) return false;
-    this.#was.set(name, before);
-    return true;
+  /** For whoever writes the map, before it does. Every watcher does so with every change: no name is looked up for it. */
+  note(name: string, before: Child | undefined): void {
+    this.#names.push(name);
+    this.#before.push(before);
   }
 
   /** For whoever writes the map. `cut`: neither this moment nor those before shall need any later one. */
@@ -87,7 +95,7 @@ export class ChildrenAt implements Children {
     for (; at && !at.#isOwn; at = at.#next) later.push(at);
     const map = new Map((at ?? this).#map);
     for (const moment of later.reverse()) {
-      for (const [name, child] of moment.#was ?? NOTHING) {
+      for (const [name, child] of moment.#was() ?? []) {
         if (child) map.set(name, child);
         else map.delete(name);
       }
@@ -97,6 +105,29 @@ export class ChildrenAt implements Children {
     this.#next = undefined;
     return map;
   }
+
+  #was(): ReadonlyMap<string, Child | undefined> | undefined {
+    const { length } = this.#names;
+    if (length === 0) return undefined;
+    this.#index ??= new Map();
+    for (; this.#indexed < length; this.#indexed += 1) {
+      const name = this.#names[this.#indexed] as string;
+      if (!this.#index.has(name)) this.#index.set(name, this.#before[this.#indexed]);
+    }
+    return this.#index;
+  }
+
+  #touched(): Touched {
+    if (areAscending(this.#names)) return { names: this.#names, before: this.#before };
+    const was = this.#was();
+    return was ? { names: [...was.keys()], before: [...was.values()] } : NOTHING;
+  }
+}
+
+/** Then none is there twice. Those of a marker mostly are. */
+function areAscending(names: readonly string[]): boolean {
+  for (let i = 1; i < names.length; i += 1) if ((names[i - 1] as string) >= (names[i] as string)) return false;
+  return true;
 }
 
 /** Children that are followed. */
@@ -127,7 +158,10 @@ export class ChildMap implements Children {
   /** Puts a child in place of what is there under its name, or takes it off; true when that changed anything. */
   put(name: string, before: Child | undefined, after: Child | undefined): boolean {
     if (sameChild(before, after)) return false;
-    if (this.#latest?.note(name, before)) this.#notes += 1;
+    if (this.#latest) {
+      this.#latest.note(name, before);
+      this.#notes += 1;
+    }
     if (after) this.#map.set(name, after);
     else this.#map.delete(name);
     return true;

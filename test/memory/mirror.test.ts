@@ -150,7 +150,7 @@ test('a child that comes, is listed and goes within one batch leaves no ghost (L
   }
 });
 
-test('what a master that died amid a large batch left untold is told by its successor (M3)', async (t) => {
+test('what a master that died amid a large batch left undone is done by its successor (M3)', async (t) => {
   for (const deadAfter of [1, 2, 3]) {
     const scene = new MemoryScene();
     const [master, ...others] = await watchers(scene, 4);

@@ -11,11 +11,10 @@ const PART_BYTES = 512 * 1024;
 /** A marker larger than this orders its readers to read the directory itself, which costs them less than such a message each. */
 export const MARKER_BYTES = 512 * 1024;
 
+/** One transaction. */
 export interface Batch {
-  /** All parts but the last, which goes with the marker. */
-  readonly parts: readonly (readonly Op[])[];
-  readonly last: readonly Op[];
-  /** Undefined when only the shadow is being repaired. */
+  readonly ops: readonly Op[];
+  /** Undefined when only the shadow is brought in line. */
   readonly marker: string | undefined;
   /** Names told of. */
   readonly size: number;
@@ -91,27 +90,21 @@ export class MirrorBatch {
     return this.#shadow !== undefined && this.#dirty.size <= this.#touched.keys.size + this.#touched.dirs.size;
   }
 
-  /** The news; it counts as written from now on. */
+  /**
+   * The news; it counts as written from now on. As much of the shadow goes with the marker as one transaction takes; the rest is
+   * repaired after it: listings are made of markers, and a storm is told of no later for its shadow's sake.
+   */
   take(): Batch {
     const touched = new Set([...this.#touched.keys, ...this.#touched.dirs]);
     const marker = this.#takeMarker();
-    const parts: (readonly Op[])[] = [];
-    let part = new Part();
+    const part = new Part();
     for (const name of this.#shadow ? touched : []) {
       const ops = this.#shadowOps(name);
-      if (!part.fits(ops)) {
-        parts.push(part.ops);
-        part = new Part();
-      }
+      if (!part.hasRoomFor(ops)) break;
       part.add(ops);
       this.#wrote(name, ops);
     }
-    // A value that fills a part by itself leaves no room for the marker.
-    if (part.bytes > PART_BYTES) {
-      parts.push(part.ops);
-      part = new Part();
-    }
-    return { parts, last: part.ops, marker, size: touched.size };
+    return { ops: part.ops, marker, size: touched.size };
   }
 
   #takeMarker(): string {
@@ -130,7 +123,9 @@ export class MirrorBatch {
 
   #news(): string {
     const { revisions, children } = this.#directory;
-    const states = (source: Source) => [...this.#touched[source]].map((name) => [name, children.get(name)] as const);
+    // In order, so that every watcher sees at a glance that no name is there twice, and need not sort.
+    const states = (source: Source) =>
+      [...this.#touched[source]].sort().map((name) => [name, children.get(name)] as const);
     const span = (source: Source) => ({ from: this.#told[source], to: revisions[source] });
     return encodeMarker({
       lock: this.#lock,
@@ -157,11 +152,12 @@ export class MirrorBatch {
     const part = new Part();
     for (const name of this.#dirty) {
       const ops = this.#shadowOps(name);
-      if (!part.fits(ops)) break;
+      // One that is too large for any part has one to itself.
+      if (part.ops.length > 0 && !part.hasRoomFor(ops)) break;
       part.add(ops);
       this.#wrote(name, ops);
     }
-    return { parts: [], last: part.ops, marker: undefined, size: 0 };
+    return { ops: part.ops, marker: undefined, size: 0 };
   }
 
   /** At most two: what brings the shadow of one name in line. */
@@ -194,9 +190,7 @@ class Part {
   readonly ops: Op[] = [];
   bytes = 0;
 
-  /** An operation too large for any part has one to itself. */
-  fits(ops: readonly Op[]): boolean {
-    if (this.ops.length === 0) return true;
+  hasRoomFor(ops: readonly Op[]): boolean {
     return this.ops.length + ops.length <= CHILD_OPS && this.bytes + bytesOf(ops) <= PART_BYTES;
   }
 

@@ -277,8 +277,7 @@ export class MirrorMaster {
       this.#lastMarkerMs = this.#clock.now();
       this.#endLag = undefined;
     }
-    for (const part of batch.parts) await this.#write(part, undefined);
-    await this.#write(batch.last, batch.marker);
+    await this.#write(batch.ops, batch.marker);
     endLag?.();
     if (batch.size > 0) log('%s tells of %d names', this.#context.mirror.marker, batch.size);
   }
