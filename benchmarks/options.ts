@@ -46,7 +46,8 @@ export const USAGE = `npm run bench -- [options]
   --only NAME[,NAME…]       of ${MEASUREMENTS.join(', ')}
   --sizes N[,N…]            how many clients (default 10,50,100,200,400; for single changes also 150)
   --quick                   everything tiny, checking that the lists are right, not how fast
-  --endpoints URL           an etcd that is there already: only a namespace of its own is touched, and removed in the end
+  --endpoints URL           an etcd that is there already, one endpoint without TLS or a password, so that all have the same way to it:
+                            only a namespace of its own is touched, and removed in the end
   --contestants NAME[,…]    only these of ${Object.keys(NAMES).join(', ')} (default: all that can be had)
   --rounds N                how often each pair is repeated
   --fsync                   let etcd wait for its disk (default: its data lies in memory)
@@ -75,6 +76,18 @@ function isMeasurement(name: string): name is MeasurementName {
 
 function isContestant(name: string): name is ContestantId {
   return Object.hasOwn(NAMES, name);
+}
+
+function endpointOf(text: string | undefined): string | undefined {
+  const [endpoint, ...more] = list(text) ?? [];
+  if (text === undefined) return undefined;
+  if (endpoint === undefined || more.length > 0)
+    throw new UsageError('--endpoints: give one, all clients of all contestants connect there');
+  if (!URL.canParse(endpoint) || new URL(endpoint).protocol !== 'http:')
+    throw new UsageError(
+      `--endpoints: ${endpoint} is no http:// URL; not all contestants could be given keys or a password`,
+    );
+  return endpoint;
 }
 
 function parse(args: readonly string[]) {
@@ -116,7 +129,7 @@ export function parseOptions(args: readonly string[], defaultOut: string): Bench
     sizes,
     changeSizes,
     quick: given.quick,
-    endpoint: list(given.endpoints)?.[0],
+    endpoint: endpointOf(given.endpoints),
     fsync: given.fsync,
     contestants: contestants?.filter(isContestant),
     rounds: given.rounds === undefined ? undefined : positive('rounds', given.rounds),
