@@ -76,9 +76,10 @@ const ENOUGH_BYTES = 2 * 1024 ** 3;
 
 /**
  * Where etcd's data goes. In memory if there is room: a disk that others keep busy would stall etcd for as long as a lease lasts,
- * and what is lost with the machine's power is no matter here.
+ * and what is lost with the machine's power is no matter here. Whoever names a folder for what is temporary gets that one.
  */
 function temporaryBase(): string {
+  if (process.env.TMPDIR) return tmpdir();
   try {
     const { bavail, bsize } = statfsSync(MEMORY);
     accessSync(MEMORY, constants.W_OK);
