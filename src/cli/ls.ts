@@ -51,6 +51,8 @@ function watch(context: Context, flags: LsFlags, client: Ephemeral, path: string
     .pipe(changes())
     .forEach((change) => {
       const { listing } = change;
+      if (previous === undefined && !flags.json && listing.children.length === 0)
+        context.stderr.write(`ephemeral: ${escapeText(listing.path)} is empty so far\n`);
       if (flags.json || previous === undefined) writeListing(context, flags, listing);
       else writeChange(context, change);
       if (listing.status !== (previous?.status ?? 'live')) writeStatus(context, listing);

@@ -43,7 +43,7 @@ export class EtcdStore implements Store {
   }
 
   get endpoint(): string {
-    return this.#lastUrl ?? 'etcd';
+    return this.#lastUrl ?? 'the hosts given';
   }
 
   async connect({ timeoutMs }: CallOptions): Promise<Header> {

@@ -66,12 +66,27 @@ function checkAuth(auth: Auth): void {
   }
 }
 
+function checkGrpcOptions(options: unknown): void {
+  const isRecord = typeof options === 'object' && options !== null && !Array.isArray(options);
+  const wrong = isRecord
+    ? Object.entries(options).find(([, value]) => typeof value !== 'string' && typeof value !== 'number')
+    : [];
+  if (wrong === undefined) return;
+  const [name] = wrong;
+  throw new InvalidOptionError(
+    name === undefined
+      ? 'grpcOptions: must be an object of channel options'
+      : `grpcOptions: ${name} must be text or a number`,
+  );
+}
+
 function isFunction<T>(source: Source<T>): source is () => T | Promise<T> {
   return typeof source === 'function';
 }
 
 /** Checks what can be checked before anything is asked. Throws InvalidOptionError. */
-export function checkOptions({ hosts, credentials, auth }: EtcdStoreOptions): void {
+export function checkOptions({ hosts, credentials, auth, grpcOptions }: EtcdStoreOptions): void {
+  if (grpcOptions !== undefined) checkGrpcOptions(grpcOptions);
   const fixed = isFunction(credentials) ? undefined : credentials;
   if (fixed !== undefined) checkCredentials(fixed);
   if (auth !== undefined && !isFunction(auth)) checkAuth(auth);

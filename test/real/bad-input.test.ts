@@ -50,6 +50,14 @@ async function withUsers(t: ExecutionContext, grants: Readonly<Record<string, re
   return { etcd, root, authOf };
 }
 
+test('a function for hosts that fails is a ConnectionError that says so', async (t) => {
+  const hosts = () => {
+    throw new Error('the inventory is down');
+  };
+  const error = await t.throwsAsync(EtcdEphemeral.connect({ hosts, connectTimeout: 0.5 }), { code: 'CONNECTION' });
+  t.regex(error?.message ?? '', /no etcd answered at the hosts given .*given as hosts failed.*the inventory is down/);
+});
+
 test('no server is a ConnectionError that names the endpoint and says what to do', async (t) => {
   const hosts = `http://127.0.0.1:${await freePort()}`;
   const error = await t.throwsAsync(EtcdEphemeral.connect({ hosts, connectTimeout: 0.5 }), {
@@ -97,6 +105,8 @@ test('options of connect that cannot be are refused before anything is asked', a
   await refuses({ hosts: 'ftp://a' }, /must start with http/);
   await refuses({ hosts: ['http://a', 'https://b'] }, /cannot be mixed/);
   await refuses({ auth: { username: 'me' } }, /auth: must be/);
+  await refuses({ grpcOptions: 5 }, /grpcOptions: must be an object/);
+  await refuses({ grpcOptions: { 'grpc.keepalive_time_ms': {} } }, /grpcOptions: grpc.keepalive_time_ms must be/);
   await refuses({ signal: 5 }, /signal must be an AbortSignal/);
   await refuses({ endpoints: 'http://a' }, /no option "endpoints"; it takes hosts/);
   await refuses([], /must be an object/);

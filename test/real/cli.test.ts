@@ -216,6 +216,17 @@ test('ls --watch --wait waits for a directory that is not there yet', async (t) 
   t.is(await command.exited, 143);
 });
 
+test('ls --watch says that a directory is empty so far, on stderr', async (t) => {
+  await finish(t, ['add-dir', '/empty']);
+  const command = run(t, ['ls', '/empty', '--watch']);
+  await seen(command, '/empty is empty so far');
+  await etcdctl('put', '/empty/first', '1');
+  await seen(command, '+ first\n');
+  command.signal('SIGTERM');
+  t.is(await command.exited, 143);
+  t.is(command.stdout, '+ first\n');
+});
+
 test('ls --watch ends quietly when its reader goes away', async (t) => {
   await etcdctl('put', '/pipe/first', '1');
   const command = run(t, ['ls', '/pipe', '--watch']);
