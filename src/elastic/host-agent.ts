@@ -16,7 +16,7 @@ import { ClusterStateError, DuplicateHostError, ElasticTimeoutError } from './er
 import { type EtcdBinary, findEtcd } from './etcd-binary.ts';
 import { lockFolder } from './folder-lock.ts';
 import { HostStart } from './host-start.ts';
-import { keysThrough } from './key-source.ts';
+import { sourceThrough } from './source.ts';
 import { LocalServer } from './local-server.ts';
 import { MemberKeeper } from './member-keeper.ts';
 import { Observer, type View } from './observer.ts';
@@ -150,7 +150,7 @@ export class HostAgent {
       );
     }
     const warn = (message: string) => config.logger.warn(message);
-    const source = keysThrough(coordination.shared, config.namespace);
+    const source = sourceThrough(coordination.shared, this.admin, config.namespace);
     const observer = new Observer(source, this.admin, this.#clock, config.idealClusterSize, warn);
     this.controller = new ControllerLoop(coordination, this.admin, observer, config, (view) => this.#backUp(view));
     this.#noting = setInterval(() => void this.#noteProgress(), NOTE_MS);

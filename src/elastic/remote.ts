@@ -8,7 +8,7 @@ import { EtcdStore } from '../etcd/etcd-store.ts';
 import { takeBackup } from './backup.ts';
 import { dynamicSize } from './chooser.ts';
 import { ClusterStateError, ElasticTimeoutError } from './errors.ts';
-import { keysFromAny } from './key-source.ts';
+import { sourceFromAny } from './source.ts';
 import type { Plan, Policy } from './model.ts';
 import { Observer, type View } from './observer.ts';
 import { checkSize } from './options.ts';
@@ -39,7 +39,7 @@ export class ElasticRemote {
   constructor(options: RemoteOptions) {
     this.#options = options;
     this.admin = new ClusterAdmin(options);
-    const source = keysFromAny(this.admin, options.endpoints, options.namespace);
+    const source = sourceFromAny(this.admin, options.endpoints, options.namespace);
     this.#observer = new Observer(source, this.admin, this.#clock, undefined, () => {});
   }
 
