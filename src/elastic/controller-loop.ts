@@ -5,7 +5,8 @@ import type { ClusterAdmin } from '../etcd/cluster-admin.ts';
 import { controllerStep, type StepResult } from './controller.ts';
 import { EtcdControllerPort } from './controller-port.ts';
 import type { Coordination } from './coordination.ts';
-import type { Plan } from './model.ts';
+import { CONNECTED_MS } from './limits.ts';
+import type { Observed, Plan } from './model.ts';
 import type { Observer, View } from './observer.ts';
 import type { ElasticConfig } from './options.ts';
 import { KEYS, type PublishedPlan } from './records.ts';
@@ -15,8 +16,11 @@ const log = debugLog('controller');
 
 /** A learner's start or a promotion under way is to be seen at once; what waits for a host or an operator, soon; a death, in time. */
 const IN_FLIGHT_MS = 15;
-/** Before a step that etcd has refused is tried again. */
+/** Before a step that etcd has refused is tried again; and where it will take it at any moment. */
 const REFUSED_MS = 100;
+const ANY_MOMENT_MS = 10;
+/** A connection may have stood for so much longer than its member has answered: it is made while that one still starts. */
+const CONNECTED_BEFORE_MS = 500;
 const WAITING_MS = 250;
 const IDLE_MS = 500;
 
@@ -31,6 +35,7 @@ export class ControllerLoop {
   #reign: AbortController | undefined;
   #wake: AbortController | undefined;
   #published = '';
+  #publishing: Promise<void> = Promise.resolve();
   #isConverged = false;
   #lastTrouble = '';
   #lastBlindness = '';
@@ -88,24 +93,36 @@ export class ControllerLoop {
       beforeChange: this.#beforeChange,
     });
     let plan: Plan | undefined;
+    let known: Observed | undefined;
     while (!reign.aborted) {
       const wake = new AbortController();
       this.#wake = wake;
       let pauseMs = IDLE_MS;
       try {
-        const result = await controllerStep(port, this.#config.policy, plan);
-        plan = result.plan;
+        const result = await controllerStep(port, this.#config.policy, plan, known);
+        ({ plan, known } = result);
         this.#report(result);
         pauseMs = pauseAfter(result, port.view);
-        // Between two steps that follow each other at once nobody could read it.
-        const isPassing = pauseMs === 0 && result.plan.converged === this.#isConverged;
-        if (!reign.aborted && !isPassing) await this.#publish(port, result);
+        if (!reign.aborted && !this.#isPassing(result, pauseMs)) {
+          this.#publishing = this.#publishing.then(() => this.#publish(port, result));
+          // What says that all is done must stand before the next change begins; for anything else no step need wait.
+          if (plan.converged) await this.#publishing;
+        }
         this.#lastBlindness = '';
       } catch (error) {
+        known = undefined;
         this.#reportBlindness(messageOf(error));
       }
       if (pauseMs > 0) await this.#pause(pauseMs, reign, wake.signal);
     }
+  }
+
+  /** Between two steps, or in the moment that a member takes to answer, nobody could read it, and all hosts would hear of it. */
+  #isPassing({ plan, error }: StepResult, pauseMs: number): boolean {
+    if (plan.converged !== this.#isConverged || error !== undefined) return false;
+    if (pauseMs === 0) return true;
+    const sinceMs = plan.memory.change?.phaseSinceMs ?? Number.NEGATIVE_INFINITY;
+    return pauseMs === IN_FLIGHT_MS && this.#coordination.shared.connection.clock.now() - sinceMs < WAITING_MS;
   }
 
   #report({ plan, error }: StepResult): void {
@@ -165,7 +182,18 @@ export class ControllerLoop {
 }
 
 function pauseAfter({ plan, error }: StepResult, view: View | undefined): number {
-  if (plan.steps.length > 0) return error === undefined ? 0 : REFUSED_MS;
+  if (plan.steps.length > 0 && error === undefined) return 0;
+  if (plan.steps.length > 0) return isAlmostConnected(plan, view) ? ANY_MOMENT_MS : REFUSED_MS;
   if (inFlight(view?.observed.change)) return IN_FLIGHT_MS;
   return plan.converged ? IDLE_MS : WAITING_MS;
+}
+
+/** Whether the voter that etcd most likely waits for will soon have been connected for as long as it asks. */
+function isAlmostConnected({ memory }: Plan, view: View | undefined): boolean {
+  if (!view) return false;
+  const { nowMs, members } = view.observed;
+  const voters = members.filter((member) => !member.isLearner);
+  const youngestMs = Math.max(...voters.map(({ id }) => memory.answeringSinceMs.get(id) ?? nowMs));
+  const connectedMs = nowMs - youngestMs + CONNECTED_BEFORE_MS;
+  return connectedMs >= CONNECTED_MS && connectedMs <= CONNECTED_MS + 2 * CONNECTED_BEFORE_MS;
 }

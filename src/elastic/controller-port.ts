@@ -36,6 +36,10 @@ export class EtcdControllerPort implements ControllerPort {
     this.#options = options;
   }
 
+  nowMs(): number {
+    return this.#shared.connection.clock.now();
+  }
+
   async observe(): Promise<Observed> {
     this.view = await this.#observer.look();
     return this.view.observed;

@@ -1,3 +1,4 @@
+import { afterForgetting, afterRecord, afterRemoval, aged } from './carry.ts';
 import { checkPlan } from './check-plan.ts';
 import { CALL_LIMIT_MS } from './limits.ts';
 import type { Change, Member, Nomination, Observed, Plan, Policy, Step } from './model.ts';
@@ -19,6 +20,8 @@ export interface ControllerWrite {
 }
 
 export interface ControllerPort {
+  /** On the clock of what is observed. */
+  nowMs(): number;
   observe(): Promise<Observed>;
   /** Returns the record's new revision. Rejects when this controller was deposed or the record has changed. */
   write(write: ControllerWrite): Promise<number>;
@@ -37,25 +40,28 @@ export interface StepResult {
   readonly plan: Plan;
   /** Why its step was not carried out, or was it with an unknown outcome. The next look tells. */
   readonly error?: unknown;
+  /** What is known after the step without another look; `undefined` where only a look can tell. */
+  readonly known?: Observed | undefined;
 }
 
 /**
- * One look and at most one step. A step that fails is no reason to forget what was seen: a change that etcd refuses again and again
+ * One look, or what is still known from the last one, and at most one step. A step that fails is no reason to forget what was seen: a change that etcd refuses again and again
  * would never be found to have lapsed.
  */
 export async function controllerStep(
   port: ControllerPort,
   policy: Policy,
   previous: Plan | undefined,
+  known?: Observed,
 ): Promise<StepResult> {
-  const observed = await port.observe();
+  const observed = (known && aged(known, port.nowMs())) ?? (await port.observe());
   const plan = makePlan(policy, observed, previous);
   const faults = checkPlan(policy, observed, plan);
   if (faults.length > 0) return { plan: refuse(plan, faults) };
   const [step] = plan.steps;
   if (!step) return { plan };
   return carryOut(port, observed, step).then(
-    () => ({ plan }),
+    (after) => ({ plan, known: after }),
     (error: unknown) => ({ plan, error }),
   );
 }
@@ -65,41 +71,52 @@ function refuse(plan: Plan, faults: readonly string[]): Plan {
   return { ...plan, steps: [], converged: false, blocked: [...plan.blocked, { what, why: faults.join('; ') }] };
 }
 
-async function carryOut(port: ControllerPort, observed: Observed, step: Step): Promise<void> {
+async function carryOut(port: ControllerPort, observed: Observed, step: Step): Promise<Observed | undefined> {
   const { change, changeRevision: ifRevision } = observed;
-  if (step.do === 'record') await port.write({ ifRevision, change: step.change });
-  else if (step.do === 'forget') await port.write({ ifRevision, forget: step.host });
-  else if (!change) throw new Error(`no change is in flight for the step ${step.do}`);
-  else await carryOn(port, observed, change, step);
+  if (step.do === 'record') {
+    return afterRecord(observed, step.change, await port.write({ ifRevision, change: step.change }));
+  }
+  if (step.do === 'forget') {
+    await port.write({ ifRevision, forget: step.host });
+    return afterForgetting(observed, step.host);
+  }
+  if (!change) throw new Error(`no change is in flight for the step ${step.do}`);
+  return carryOn(port, observed, change, step);
 }
 
 type ChangeStep = Exclude<Step, { readonly do: 'record' | 'forget' }>;
 
-async function carryOn(port: ControllerPort, observed: Observed, change: Change, step: ChangeStep): Promise<void> {
+async function carryOn(
+  port: ControllerPort,
+  observed: Observed,
+  change: Change,
+  step: ChangeStep,
+): Promise<Observed | undefined> {
   const ifRevision = observed.changeRevision;
   switch (step.do) {
     case 'addLearner': {
       const added = await port.addLearner(step.peerUrls, await deadline(port, observed));
       await port.write(nominate(ifRevision, change, added));
-      return;
+      return undefined;
     }
     case 'markAdded':
       await port.write(nominate(ifRevision, change, { memberId: step.memberId, members: observed.members }));
-      return;
+      return undefined;
     case 'moveLeader':
-      return port.moveLeader(step.to, await deadline(port, observed));
+      await port.moveLeader(step.to, await deadline(port, observed));
+      return undefined;
     case 'removeMember':
-      return port.removeMember(step.memberId, await deadline(port, observed));
+      await port.removeMember(step.memberId, await deadline(port, observed));
+      return afterRemoval(observed, step.memberId);
     case 'withdraw':
       await port.write({ ifRevision, change: { ...change, phase: 'withdrawn' } });
-      return;
-    case 'finish':
-      await port.write({
-        ifRevision,
-        change: { ...change, phase: step.phase, outcome: step.why },
-        forget: forgotten(change, step.phase),
-      });
-      return;
+      return undefined;
+    case 'finish': {
+      const ended = { ...change, phase: step.phase, outcome: step.why };
+      const forget = forgotten(change, step.phase);
+      const after = afterRecord(observed, ended, await port.write({ ifRevision, change: ended, forget }));
+      return forget === undefined ? after : afterForgetting(after, forget);
+    }
   }
 }
 
@@ -110,7 +127,7 @@ async function carryOn(port: ControllerPort, observed: Observed, change: Change,
  */
 async function deadline(port: ControllerPort, observed: Observed): Promise<number> {
   const leaseEndMs = await port.confirm(observed.changeRevision);
-  return Math.min(observed.nowMs + CALL_LIMIT_MS, leaseEndMs);
+  return Math.min((observed.lookedAtMs ?? observed.nowMs) + CALL_LIMIT_MS, leaseEndMs);
 }
 
 function nominate(ifRevision: number, change: Change, added: AddedLearner): ControllerWrite {

@@ -170,6 +170,7 @@ export class ElasticCluster implements AsyncDisposable {
 
   #end(reason: ElasticExit['reason'], error?: Error, etcd: 'stop' | 'kill' = 'stop'): Promise<ElasticExit> {
     this.#ending ??= (async () => {
+      this.#flag?.close();
       await this.#agent?.close(etcd).catch((failure: unknown) => this.#config.logger.error(messageOf(failure)));
       const exit: ElasticExit = error === undefined ? { reason } : { reason, error };
       this.#state = 'stopped';
@@ -185,7 +186,7 @@ export class ElasticCluster implements AsyncDisposable {
     const keys = this.#agent?.coordination?.keys;
     const settled =
       keys !== undefined && this.#state === 'running' && isSettled(keys, this.#config.hostname, this.#role);
-    void this.#flag?.set(settled);
+    this.#flag?.set(settled, keys?.plan);
     // Told from elsewhere, with `ephemeral elastic leave`.
     if (this.#state === 'running' && keys?.leaving.includes(this.#config.hostname)) void this.leave();
     this.#status.next(this.#describe());

@@ -16,12 +16,12 @@ import { ClusterStateError, DuplicateHostError, ElasticTimeoutError } from './er
 import { type EtcdBinary, findEtcd } from './etcd-binary.ts';
 import { lockFolder } from './folder-lock.ts';
 import { HostStart } from './host-start.ts';
-import { sourceThrough } from './source.ts';
 import { LocalServer } from './local-server.ts';
 import { MemberKeeper } from './member-keeper.ts';
 import { Observer, type View } from './observer.ts';
 import type { ElasticConfig } from './options.ts';
 import { KEYS } from './records.ts';
+import { sourceThrough } from './source.ts';
 import { StateFile } from './state-file.ts';
 
 const STATUS_PATIENCE_MS = 1_000;

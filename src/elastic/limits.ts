@@ -18,6 +18,9 @@ export const PROMOTE_CALL_MS = 1_000;
 /** A membership call begins no later than this after the look that justified it. */
 export const CALL_LIMIT_MS = 1_500;
 
+/** What a step has changed by itself is taken into the look before it for so long; then everything is looked at again. */
+export const CARRY_MS = 250;
+
 /** From withdrawal until nothing of the promotion can be under way: its call's life and one more second for skewed timers. */
 export const WITHDRAWN_MS = 2 * PROMOTE_CALL_MS;
 

@@ -9,17 +9,17 @@ import { OUTAGE_MS } from './limits.ts';
 import type { LocalServer } from './local-server.ts';
 import { askMembership } from './membership.ts';
 import type { Nomination } from './model.ts';
-import { isAskedToPromote, type NomineePort, promoteSelf } from './nominee.ts';
+import { isAskedToPromote, promoteSelf } from './nominee.ts';
+import { leaseLeftMs, nomineePort } from './nominee-port.ts';
 import type { ElasticConfig } from './options.ts';
-import { decodeKeys, KEYS, type VolunteerValue } from './records.ts';
+import { KEYS, type VolunteerValue } from './records.ts';
 import type { StateFile } from './state-file.ts';
 
 const log = debugLog('member');
 
-/** A lease that may end within this is not acted upon: what a message may take on its way. */
-const MARGIN_MS = 500;
-const CALL_TIMEOUT_MS = 1_000;
 const TICK_MS = 250;
+/** While its etcd starts: it is part of its cluster at any moment. */
+const STARTING_MS = 20;
 /** An etcd that ends is started again: at once, then after so long each time. */
 const RESTART_MS = [0, 500, 1_000, 2_000, 5_000, 10_000];
 /** So many ends in a row, each before it was ready, are no accident. */
@@ -45,6 +45,7 @@ export class MemberKeeper {
   readonly #off: readonly (() => void)[];
   readonly #timer: NodeJS.Timeout;
   #outage: NodeJS.Timeout | undefined;
+  #soon: NodeJS.Timeout | undefined;
   #volunteer: Registration | undefined;
   #endpoint: Registration | undefined;
   #role: 'client' | 'learner' | 'voter' = 'client';
@@ -101,6 +102,7 @@ export class MemberKeeper {
     this.#isClosed = true;
     clearInterval(this.#timer);
     clearTimeout(this.#outage);
+    clearTimeout(this.#soon);
     this.#outage = undefined;
     for (const off of this.#off) off();
   }
@@ -134,7 +136,11 @@ export class MemberKeeper {
       return this.#putAway();
     }
     const nominee = { host: config.hostname, incarnation, memberId };
-    if (isAskedToPromote(change, nominee)) await promoteSelf(this.#nomineePort(), nominee);
+    if (this.#role !== 'voter' && isAskedToPromote(change, nominee))
+      await promoteSelf(
+        nomineePort(this.#context, () => this.poke()),
+        nominee,
+      );
     const isToGo = change?.kind === 'remove' && change.phase === 'open' && change.memberId === memberId;
     if (server.isRunning) await this.#publish(isToGo || keys.leaving.includes(config.hostname));
   }
@@ -142,13 +148,14 @@ export class MemberKeeper {
   /** The order may be old: it counts only while this host's own lease lives, and for this very start of the agent. */
   async #join({ memberId, initialCluster }: Nomination): Promise<void> {
     const { folder, state, server, config } = this.#context;
-    if (this.#leaseLeftMs() <= 0) return;
+    if (leaseLeftMs(this.#context.coordination) <= 0) return;
     config.logger.info(`joining as member ${memberId}`);
     if (folder.hasLog) folder.archive(this.holds ?? 'unknown');
     folder.clear();
     state.update({ memberId, initialCluster });
-    await this.#volunteer?.update(this.#value());
-    await server.start({ initialCluster, state: 'existing' });
+    // etcd takes longer to start than the word that this host holds the member now, and is seen by nobody before.
+    await Promise.all([this.#volunteer?.update(this.#value()), server.start({ initialCluster, state: 'existing' })]);
+    this.poke();
   }
 
   /** A member is listed for clients once it has answered a linearizable read itself, and while it is meant to stay. */
@@ -157,15 +164,24 @@ export class MemberKeeper {
     if (isLeaving) return this.unpublish();
     if (this.#endpoint) return;
     const status = await server.status();
-    if (!status || status.leader === '0') return;
+    if (!status || status.leader === '0') return this.#lookSoon();
     this.#enter(status.isLearner ? 'learner' : 'voter');
     // It has a log of its own now, and starts from nothing else any more.
     this.#context.state.update({ initialCluster: undefined });
     await this.#recover();
-    if (status.isLearner || !(await server.hasQuorum())) return this.unpublish();
+    if (status.isLearner) return this.unpublish();
+    if (!(await server.hasQuorum())) {
+      this.#lookSoon();
+      return this.unpublish();
+    }
     book.prefer(server.url);
     const urls = config.advertiseClientUrls.join();
     this.#endpoint = await coordination.own.addKey(KEYS.endpoints + config.hostname, urls, { wait: false });
+  }
+
+  #lookSoon(): void {
+    clearTimeout(this.#soon);
+    this.#soon = setTimeout(() => this.poke(), STARTING_MS);
   }
 
   #onEnded(exit: EtcdExit): void {
@@ -176,15 +192,24 @@ export class MemberKeeper {
   }
 
   async #bringBack(exit: EtcdExit): Promise<void> {
-    await this.unpublish().catch((error: unknown) => log('%s', messageOf(error)));
+    // A cluster that has just lost its leader takes no word of it before it has another one, and that one may be this host's.
+    this.unpublish().catch((error: unknown) => log('%s', messageOf(error)));
     for (let attempt = 0; !this.#isClosed && !this.#context.server.isRunning; attempt++) {
       const waitMs = RESTART_MS[Math.min(attempt + this.#failures, RESTART_MS.length - 1)] ?? 0;
       await new Promise((resolve) => setTimeout(resolve, waitMs));
       if (this.#isClosed) return;
-      if (await this.#wasRemoved()) return this.#putAway();
+      if (this.#mayHaveBeenRemoved(exit, attempt) && (await this.#wasRemoved())) return this.#putAway();
       if (this.#hasLostItsData) return this.#declareLoss();
       if (await this.#restart(exit)) return;
     }
+  }
+
+  /**
+   * One that was killed for the first time is started again unasked: without a leader nobody could tell for seconds, and a member that
+   * was removed is told so by the others and ends as such.
+   */
+  #mayHaveBeenRemoved({ reason }: EtcdExit, attempt: number): boolean {
+    return attempt > 0 || this.#failures > 0 || (reason !== 'killed' && reason !== 'panic');
   }
 
   /** It has run, and nothing of that is left: under its old id in an empty folder it would know nothing of what it has voted for. */
@@ -286,29 +311,5 @@ export class MemberKeeper {
       afterOutage: this.#outage !== undefined,
     };
     return JSON.stringify(value);
-  }
-
-  #leaseLeftMs(): number {
-    const { session, connection } = this.#context.coordination.shared;
-    return (session.deadlineMs ?? 0) - MARGIN_MS - connection.clock.now();
-  }
-
-  #nomineePort(): NomineePort {
-    const { coordination, admin, config } = this.#context;
-    const { connection } = coordination.shared;
-    const { clock } = connection;
-    return {
-      nowMs: () => clock.now(),
-      leaseLeftMs: () => this.#leaseLeftMs(),
-      readChange: async () => {
-        const read = { type: 'range', target: { key: config.namespace + KEYS.change } } as const;
-        const { kvs } = await connection.attempt((store) => store.range(read, { timeoutMs: CALL_TIMEOUT_MS }));
-        return decodeKeys(config.namespace, kvs).change;
-      },
-      promote: async (memberId, deadlineMs) => {
-        await admin.promote(connection.store.endpoint, memberId, deadlineMs - clock.now());
-        this.poke();
-      },
-    };
   }
 }

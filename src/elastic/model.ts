@@ -86,6 +86,8 @@ export interface Change {
 export interface Observed {
   /** On a clock that only rises. */
   readonly nowMs: number;
+  /** When everything was last looked at; absent where that is now. */
+  readonly lookedAtMs?: number | undefined;
   readonly clusterId: string;
   /** The leader named by whoever answered the linearizable read. */
   readonly leader: string;

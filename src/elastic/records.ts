@@ -35,7 +35,8 @@ export interface ElasticKeys {
   readonly leaving: readonly string[];
   /** Client URLs by host, of members that answer linearizable reads. */
   readonly endpoints: ReadonlyMap<string, readonly string[]>;
-  readonly converged: readonly string[];
+  /** By host: the generation of the plan that it saw nothing left to do of. */
+  readonly converged: ReadonlyMap<string, number>;
   /** The lease of each host's agent, by host. */
   readonly leases: ReadonlyMap<string, string>;
   readonly change: Change | undefined;
@@ -65,7 +66,7 @@ export function decodeKeys(namespace: string, kvs: readonly KeyValue[]): Elastic
       below(KEYS.endpoints).map(({ name, kv }) => [name, (textOf(kv) ?? '').split(',').filter(Boolean)]),
     ),
     leases: new Map(below(KEYS.volunteer).map(({ name, kv }) => [name, kv.lease])),
-    converged: below(KEYS.converged).map(({ name }) => name),
+    converged: new Map(below(KEYS.converged).map(({ name, kv }) => [name, Number(textOf(kv))])),
     change: parse<Change>(change, ['generation', 'kind', 'phase', 'host', 'peerUrls']),
     changeRevision: change?.modRevision ?? 0,
     plan: parse<PublishedPlan>(at(KEYS.plan), ['generation', 'wanted', 'blocked']),

@@ -2,18 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../core/clock.ts';
 import { ConnectionError } from '../core/errors.ts';
 import { messageOf } from '../core/log.ts';
-import type { Op } from '../core/store.ts';
 import { ClusterAdmin, type ClusterAdminOptions } from '../etcd/cluster-admin.ts';
-import { EtcdStore } from '../etcd/etcd-store.ts';
 import { takeBackup } from './backup.ts';
 import { dynamicSize } from './chooser.ts';
 import { ClusterStateError, ElasticTimeoutError } from './errors.ts';
-import { sourceFromAny } from './source.ts';
 import type { Plan, Policy } from './model.ts';
 import { Observer, type View } from './observer.ts';
 import { checkSize } from './options.ts';
 import { plan as makePlan } from './plan.ts';
 import { KEYS } from './records.ts';
+import { sourceFromAny } from './source.ts';
 import { type ClusterStatus, makeStatus } from './status.ts';
 import { viewMembers } from './view.ts';
 
@@ -68,7 +66,7 @@ export class ElasticRemote {
 
   async resize(size: number): Promise<void> {
     checkSize(size);
-    await this.#write({ type: 'put', key: this.#options.namespace + KEYS.idealSize, value: String(size) });
+    await this.#put(KEYS.idealSize, String(size));
   }
 
   /** Tells a host to leave for good, whether or not its agent lives, and waits until its member is gone. */
@@ -82,8 +80,7 @@ export class ElasticRemote {
     if (member && !member.isLearner && voters.length === 1 && others === 0) {
       throw new ClusterStateError(`${host} is the last member: it can be stopped, and keeps its data`);
     }
-    const key = this.#options.namespace + KEYS.leaving + host;
-    await this.#write({ type: 'put', key, value: 'told' });
+    await this.#put(KEYS.leaving + host, 'told');
     const endMs = this.#clock.now() + timeoutMs;
     for (;;) {
       const { observed } = (await this.look()).view;
@@ -129,28 +126,23 @@ export class ElasticRemote {
     return new Map(ages.flat());
   }
 
-  async #write(op: Op): Promise<void> {
-    const { credentials, auth, endpoints } = this.#options;
-    const store = new EtcdStore({ hosts: endpoints, credentials, auth });
-    try {
-      let failure: unknown;
-      for (let attempt = 0; attempt <= endpoints.length; attempt++) {
-        try {
-          await store.connect({ timeoutMs: CALL_TIMEOUT_MS });
-          await store.txn({ compares: [], success: [op] }, { timeoutMs: CALL_TIMEOUT_MS });
-          return;
-        } catch (error) {
-          if (!(error instanceof ConnectionError)) throw error;
-          failure = error;
-        }
+  /** At the first member that takes it, each asked twice: an election may pass. Put again after a lost answer, it says the same. */
+  async #put(key: string, value: string): Promise<void> {
+    let failure: unknown;
+    const { endpoints, namespace } = this.#options;
+    for (const url of [...endpoints, ...endpoints]) {
+      try {
+        await this.admin.put(url, namespace + key, value, CALL_TIMEOUT_MS);
+        return;
+      } catch (error) {
+        if (!(error instanceof ConnectionError)) throw error;
+        failure = error;
       }
-      throw new ClusterStateError(
-        `no member would take it (the last said: ${messageOf(failure)}): ephemeral elastic status says what is wrong`,
-        { cause: failure },
-      );
-    } finally {
-      store.close();
     }
+    throw new ClusterStateError(
+      `no member would take it (the last said: ${messageOf(failure)}): ephemeral elastic status says what is wrong`,
+      { cause: failure },
+    );
   }
 }
 

@@ -219,6 +219,10 @@ export class ClusterAdmin {
     await this.#call(url, 'KV', 'range', { key: Buffer.from('\0'), count_only: true }, timeoutMs);
   }
 
+  async put(url: string, key: string, value: string, timeoutMs: number): Promise<void> {
+    await this.#call(url, 'KV', 'put', { key: Buffer.from(key), value: Buffer.from(value) }, timeoutMs);
+  }
+
   /** What a member knows by itself, quorum or not: a learner answers this, and little else. */
   async peek(url: string, prefix: string, timeoutMs: number): Promise<Peek> {
     const request = { ...rangeRequest({ type: 'range', target: { prefix } }), serializable: true };
@@ -255,7 +259,7 @@ export class ClusterAdmin {
       this.#connected.add(transport);
       return response;
     } catch (error) {
-      if (error instanceof ConnectionError) await this.forget(url);
+      if (error instanceof ConnectionError && !isOwnWord(error)) await this.forget(url);
       throw error;
     }
   }
@@ -278,6 +282,11 @@ export class ClusterAdmin {
     // The first call that is refused for want of a token gets one. A learner has none to give, and asks for none where it matters.
     return Transport.open({ endpoint, credentials, auth, grpcOptions });
   }
+}
+
+/** What etcd itself refuses for now, under the code of an unreachable server: the connection has just brought its answer. */
+function isOwnWord({ message }: ConnectionError): boolean {
+  return /unhealthy cluster|not supported for learner/.test(message);
 }
 
 interface RawMembers {

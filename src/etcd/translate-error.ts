@@ -135,7 +135,7 @@ const BY_TEXT: readonly (readonly [RegExp, Translation])[] = [
       new StoreError(`not a request that could be sent to ${endpoint}: ${text}`, { cause }),
   ],
   [
-    /too many requests|leader changed|no leader|request timed out|request ignored|server stopped|learner/,
+    /too many requests|leader changed|no leader|request timed out|request ignored|server stopped|unhealthy cluster|learner/,
     (text, { endpoint }, cause) => new ConnectionError(`etcd at ${endpoint} cannot serve now: ${text}`, { cause }),
   ],
 ];

@@ -73,20 +73,20 @@ export class Actors {
     return this.world.random() < 0.01 ? this.world.random() * 15_000 : 1;
   }
 
-  #tick(host: Host, epoch: number, previous: Plan | undefined): void {
-    const again = (plan: Plan | undefined, ms: number) =>
-      this.#resume(host, epoch, this.world.nowMs + ms, () => this.#tick(host, epoch, plan));
+  #tick(host: Host, epoch: number, previous: Plan | undefined, known?: Observed): void {
+    const again = (plan: Plan | undefined, ms: number, after?: Observed) =>
+      this.#resume(host, epoch, this.world.nowMs + ms, () => this.#tick(host, epoch, plan, after));
     this.#settle(host);
     if (!this.world.campaign(host, epoch)) {
       again(undefined, 2_000);
       return;
     }
-    controllerStep(this.#controllerPort(host, epoch), this.world.policy, previous).then(
-      ({ plan, error }) => {
+    controllerStep(this.#controllerPort(host, epoch), this.world.policy, previous, known).then(
+      ({ plan, error, known: after }) => {
         if (error !== undefined) ignoreRefusal(error);
         this.plans.set(host.name, plan);
         if (!this.safeguards.selfPromotion) this.#promoteFor(host, epoch);
-        again(plan, plan.steps.length > 0 && error === undefined ? 20 : 700);
+        again(plan, plan.steps.length > 0 && error === undefined ? 20 : 700, after);
       },
       (error: unknown) => {
         ignoreRefusal(error);
@@ -99,6 +99,7 @@ export class Actors {
     const { world } = this;
     const call = <T>(run: () => T, deadlineMs?: number) => this.#call(host, epoch, run, deadlineMs);
     return {
+      nowMs: () => world.nowMs,
       observe: () => call(() => (this.safeguards.freshness ? world.observe() : withoutAges(world.observe()))),
       write: (write) =>
         call(() => (this.safeguards.fence ? world.write(write, host, epoch) : world.writeUnfenced(write))),
