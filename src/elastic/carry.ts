@@ -5,6 +5,7 @@
  */
 import { CARRY_MS } from './limits.ts';
 import type { Change, Observed } from './model.ts';
+import type { ElasticKeys } from './records.ts';
 
 /** As it would look now, its answers older by what has passed; `undefined` once that is too much. */
 export function aged(known: Observed, nowMs: number): Observed | undefined {
@@ -26,6 +27,24 @@ export function afterForgetting(observed: Observed, host: string): Observed {
     ...observed,
     nominations: observed.nominations.filter((nomination) => nomination.host !== host),
     leaving: observed.leaving.filter((one) => one !== host),
+  };
+}
+
+/**
+ * With what was heard of the keys since, such as that a host has taken itself off the clients' list. `undefined` where the look knows
+ * more, or where somebody else has written the record.
+ */
+export function afterNews(known: Observed, keys: ElasticKeys, revision: number): Observed | undefined {
+  if (known.keysRevision === undefined || revision < known.keysRevision) return undefined;
+  if (keys.changeRevision > known.changeRevision) return undefined;
+  return {
+    ...known,
+    keysRevision: revision,
+    volunteers: keys.volunteers,
+    nominations: keys.nominations,
+    leaving: keys.leaving,
+    listed: [...keys.endpoints.keys()],
+    idealSize: keys.idealSize ?? known.idealSize,
   };
 }
 

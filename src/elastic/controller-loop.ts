@@ -2,6 +2,7 @@ import { sleep } from '../core/clock.ts';
 import { Election, type Lock } from '../core/election.ts';
 import { debugLog, messageOf } from '../core/log.ts';
 import type { ClusterAdmin } from '../etcd/cluster-admin.ts';
+import { afterNews } from './carry.ts';
 import { controllerStep, type StepResult } from './controller.ts';
 import { EtcdControllerPort } from './controller-port.ts';
 import type { Coordination } from './coordination.ts';
@@ -94,27 +95,38 @@ export class ControllerLoop {
     });
     let plan: Plan | undefined;
     let known: Observed | undefined;
+    let hasNews = false;
     while (!reign.aborted) {
       const wake = new AbortController();
       this.#wake = wake;
       let pauseMs = IDLE_MS;
       try {
+        const { view } = port;
         const result = await controllerStep(port, this.#config.policy, plan, known);
         ({ plan, known } = result);
-        this.#report(result);
-        pauseMs = pauseAfter(result, port.view);
-        if (!reign.aborted && !this.#isPassing(result, pauseMs)) {
-          this.#publishing = this.#publishing.then(() => this.#publish(port, result));
-          // What says that all is done must stand before the next change begins; for anything else no step need wait.
-          if (plan.converged) await this.#publishing;
-        }
+        // What was heard asks for no step by itself; what it was heard of, such as a member that votes now, may.
+        const needsLook = hasNews && port.view === view && plan.steps.length === 0;
+        if (needsLook) known = undefined;
+        pauseMs = needsLook ? 0 : pauseAfter(result, port.view);
+        if (!needsLook) await this.#tell(port, result, pauseMs, reign);
         this.#lastBlindness = '';
       } catch (error) {
         known = undefined;
         this.#reportBlindness(messageOf(error));
       }
       if (pauseMs > 0) await this.#pause(pauseMs, reign, wake.signal);
+      hasNews = pauseMs > 0 && wake.signal.aborted;
+      const { keys, revision } = this.#coordination;
+      if (pauseMs > 0) known = hasNews && known && keys ? afterNews(known, keys, revision) : undefined;
     }
+  }
+
+  async #tell(port: EtcdControllerPort, result: StepResult, pauseMs: number, reign: AbortSignal): Promise<void> {
+    this.#report(result);
+    if (reign.aborted || this.#isPassing(result, pauseMs)) return;
+    this.#publishing = this.#publishing.then(() => this.#publish(port, result));
+    // What says that all is done must stand before the next change begins; for anything else no step need wait.
+    if (result.plan.converged) await this.#publishing;
   }
 
   /** Between two steps, or in the moment that a member takes to answer, nobody could read it, and all hosts would hear of it. */

@@ -40,7 +40,7 @@ export interface StepResult {
   readonly plan: Plan;
   /** Why its step was not carried out, or was it with an unknown outcome. The next look tells. */
   readonly error?: unknown;
-  /** What is known after the step without another look; `undefined` where only a look can tell. */
+  /** What is known after the step, or when there was none to take; `undefined` where only a look can tell. */
   readonly known?: Observed | undefined;
 }
 
@@ -59,7 +59,7 @@ export async function controllerStep(
   const faults = checkPlan(policy, observed, plan);
   if (faults.length > 0) return { plan: refuse(plan, faults) };
   const [step] = plan.steps;
-  if (!step) return { plan };
+  if (!step) return { plan, known: observed };
   return carryOut(port, observed, step).then(
     (after) => ({ plan, known: after }),
     (error: unknown) => ({ plan, error }),

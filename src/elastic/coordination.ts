@@ -38,6 +38,7 @@ export class Coordination {
   readonly #kvs = new Map<string, KeyValue>();
   readonly #watch: ListWatch;
   #keys: ElasticKeys | undefined;
+  #revision = 0;
   #isComplete = false;
   /** Whether the member that it is connected to is one that clients are told of. */
   #isAtListed = false;
@@ -56,7 +57,7 @@ export class Coordination {
       [{ prefix: `${config.namespace}/` }],
       { keysOnly: false },
       {
-        onSnapshot: ({ targets }) => this.#restart(targets[0] ?? []),
+        onSnapshot: ({ targets, revision }) => this.#restart(targets[0] ?? [], revision),
         onEvents: (_, events) => this.#apply(events),
         onRefused: (error) => config.logger.error(`the cluster’s keys cannot be followed: ${error.message}`),
       },
@@ -94,12 +95,18 @@ export class Coordination {
     return this.#keys;
   }
 
+  /** Of the last thing heard of them. */
+  get revision(): number {
+    return this.#revision;
+  }
+
   async close(): Promise<void> {
     this.#watch.close();
     await this.shared.close();
   }
 
-  #restart(kvs: readonly KeyValue[]): void {
+  #restart(kvs: readonly KeyValue[], revision: number): void {
+    this.#revision = revision;
     this.#kvs.clear();
     for (const kv of kvs) this.#kvs.set(kv.key, kv);
     this.#isComplete = true;
@@ -108,6 +115,7 @@ export class Coordination {
 
   #apply(events: readonly WatchEvent[]): void {
     for (const { type, kv } of events) {
+      this.#revision = Math.max(this.#revision, kv.modRevision);
       if (type === 'delete') this.#kvs.delete(kv.key);
       else this.#kvs.set(kv.key, kv);
     }

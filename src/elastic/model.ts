@@ -88,6 +88,8 @@ export interface Observed {
   readonly nowMs: number;
   /** When everything was last looked at; absent where that is now. */
   readonly lookedAtMs?: number | undefined;
+  /** The store's revision of the keys; absent where nobody watches them. */
+  readonly keysRevision?: number | undefined;
   readonly clusterId: string;
   /** The leader named by whoever answered the linearizable read. */
   readonly leader: string;

@@ -22,6 +22,7 @@ export interface View {
 
 export interface Reading {
   readonly keys: ElasticKeys;
+  readonly revision?: number;
   readonly list: MemberList;
   readonly linearizable: boolean;
   /** Who answered. */
@@ -63,7 +64,7 @@ export class Observer {
 
   async look(): Promise<View> {
     const early = new Map(this.#lastMembers.map((member) => [nameOf(member), this.#ask(member)]));
-    const { keys, list, linearizable, endpoint } = await this.#source.read();
+    const { keys, revision, list, linearizable, endpoint } = await this.#source.read();
     const { clusterId } = list;
     const members = list.members.map((member) => ({
       ...member,
@@ -77,6 +78,7 @@ export class Observer {
     const nowMs = this.#clock.now();
     const observed: Observed = {
       nowMs,
+      keysRevision: revision,
       clusterId,
       leader: leaderOf(members, statuses),
       linearizable,

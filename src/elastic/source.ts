@@ -16,11 +16,11 @@ export function sourceThrough({ connection }: Shared, admin: ClusterAdmin, names
       const read = { type: 'range', target: { prefix: `${namespace}/` } } as const;
       await connection.whenUp();
       const { endpoint } = connection.store;
-      const [{ kvs }, list] = await Promise.all([
+      const [{ kvs, header }, list] = await Promise.all([
         connection.attempt((store) => store.range(read, { timeoutMs: READ_TIMEOUT_MS })),
         admin.memberList(endpoint, CALL_TIMEOUT_MS),
       ]);
-      return { keys: decodeKeys(namespace, kvs), list, linearizable: true, endpoint };
+      return { keys: decodeKeys(namespace, kvs), revision: header.revision, list, linearizable: true, endpoint };
     },
   };
 }
