@@ -22,6 +22,10 @@ export interface HandMember {
   process?: EtcdProcess | undefined;
 }
 
+export function logOf({ folder }: HandMember): string {
+  return join(folder, 'etcd.log');
+}
+
 export class ByHand {
   readonly admin = new ClusterAdmin();
   readonly members: HandMember[] = [];
@@ -107,6 +111,15 @@ export class ByHand {
     await this.admin.forget(member.clientUrl);
   }
 
+  /** Among these. */
+  async leaderOf(members: readonly HandMember[]): Promise<HandMember> {
+    return until(async () => {
+      const [first] = members.filter((member) => member.process?.isRunning);
+      const { leader } = await this.admin.status(first?.clientUrl ?? '', CALL_TIMEOUT_MS);
+      return members.find(({ id }) => id === leader);
+    }, 'a leader');
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.members.map((member) => member.process?.kill()));
     await this.admin.close();
@@ -125,8 +138,7 @@ export class ByHand {
       tls: {},
       tuning: {},
     };
-    const log = join(member.folder, 'etcd.log');
     const args = etcdArguments(config, beginning);
-    member.process = await EtcdProcess.spawn(binary.path, args, log, undefined, ({ pid }) => bindOrphan(pid));
+    member.process = await EtcdProcess.spawn(binary.path, args, logOf(member), undefined, ({ pid }) => bindOrphan(pid));
   }
 }

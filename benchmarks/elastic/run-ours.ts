@@ -1,6 +1,6 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { takeBackup } from '../../src/elastic/backup.ts';
 import { ElasticCluster } from '../../src/elastic.ts';
 import { ClusterAdmin } from '../../src/etcd/cluster-admin.ts';
 import { temporaryFolder } from '../../test/support/children.ts';
@@ -8,6 +8,7 @@ import { TestElastic, type TestHost } from '../../test/support/elastic.ts';
 import { freePorts } from '../../test/support/ports.ts';
 import { until } from '../../test/support/wait.ts';
 import { Writer } from '../../test/support/writer.ts';
+import { backupsMs, electedMs, loneElectionMs } from './chance.ts';
 import { SETTLED_MS } from './run-by-hand.ts';
 import { type Note, timed } from './steps.ts';
 
@@ -24,12 +25,13 @@ export async function bootOurs(note: Note): Promise<void> {
     clientUrls: [`http://127.0.0.1:${client}`],
     serverUrls: [`http://127.0.0.1:${server}`],
   };
-  const first = new ElasticCluster(options);
-  note('boot of the first', await timed(() => first.start()));
-  await first.stop();
-  const second = new ElasticCluster(options);
-  note('restart of an only one', await timed(() => second.start()));
-  await second.stop();
+  const log = join(`${options.dataDir}.state`, 'etcd.log');
+  for (const step of ['boot of the first', 'restart of an only one'] as const) {
+    const cluster = new ElasticCluster(options);
+    const ms = await timed(() => cluster.start());
+    note(step, ms, loneElectionMs(log));
+    await cluster.stop();
+  }
 }
 
 class Ours {
@@ -52,19 +54,24 @@ class Ours {
     return 0;
   }
 
-  /** Changes on record so far, each with a backup before it. */
-  changes(): number {
-    return this.cluster.hosts.reduce((sum, { stderr }) => sum + stderr.split(/^record: /m).length - 1, 0);
+  /** The time that went into backups since. */
+  #backupsMs(sinceMs: number): number {
+    return backupsMs(
+      this.cluster.hosts.map(({ stateDir }) => join(stateDir, 'backups')),
+      sinceMs,
+    );
   }
 
-  async resize(size: number): Promise<{ ms: number; backups: number }> {
-    const before = this.changes();
+  /** From the moment that the size is written. */
+  async resize(size: number): Promise<{ ms: number; apartMs: number }> {
     const remote = this.cluster.remote();
+    await remote.status();
+    const sinceMs = Date.now();
     const ms = await timed(async () => {
       await remote.resize(size);
       await until(async () => (await this.voters()) === size, `${size} voters`, PATIENCE_MS);
     });
-    return { ms, backups: this.changes() - before };
+    return { ms, apartMs: this.#backupsMs(sinceMs) };
   }
 
   async leader(size: number): Promise<TestHost> {
@@ -84,17 +91,16 @@ class Ours {
   }
 
   /** From the decision that it is dead until as many vote as before; `by` brings somebody to take its place. */
-  async replace(host: TestHost, size: number, by?: () => Promise<unknown>): Promise<{ ms: number; backups: number }> {
+  async replace(host: TestHost, size: number, by?: () => Promise<unknown>): Promise<{ ms: number; apartMs: number }> {
     await host.crash();
     await by?.();
     const decided = `record: ${host.name} is dead`;
     await until(() => this.cluster.hosts.some(({ stderr }) => stderr.includes(decided)), decided, PATIENCE_MS);
-    const before = this.changes();
+    const sinceMs = Date.now();
     const ms = await timed(() =>
       until(async () => this.#isReplaced(host, size), `${host.name} to be replaced`, PATIENCE_MS),
     );
-    // The first was made before its change was on record, and so before the clock began.
-    return { ms, backups: this.changes() - before };
+    return { ms, apartMs: this.#backupsMs(sinceMs) };
   }
 
   async #isReplaced(host: TestHost, size: number): Promise<boolean> {
@@ -107,13 +113,17 @@ class Ours {
     return false;
   }
 
-  async restartInPlace(host: TestHost): Promise<number> {
+  async restartInPlace(host: TestHost): Promise<{ ms: number; apartMs: number }> {
     const { etcdPid } = host;
     if (etcdPid === undefined) throw new Error(`${host.name} has no etcd`);
+    const killedMs = Date.now();
     process.kill(etcdPid, 'SIGKILL');
     await until(() => host.etcdPid !== etcdPid, 'its end');
+    const deadMs = Date.now();
     const prove = () => this.admin.proveQuorum(host.clientUrl, CALL_TIMEOUT_MS).then(() => true);
-    return timed(() => until(prove, `${host.name} to serve again`));
+    const ms = await timed(() => until(prove, `${host.name} to serve again`));
+    const logs = this.cluster.hosts.map(({ stateDir }) => join(stateDir, 'etcd.log')).filter(existsSync);
+    return { ms, apartMs: Math.max(0, (electedMs(logs, killedMs) ?? deadMs) - deadMs) };
   }
 
   async close(): Promise<void> {
@@ -122,7 +132,7 @@ class Ours {
   }
 }
 
-export async function smallOurs(note: Note, noteBackup: (ms: number) => void): Promise<void> {
+export async function smallOurs(note: Note): Promise<void> {
   const ours = new Ours();
   try {
     await ours.hosts(1);
@@ -134,15 +144,14 @@ export async function smallOurs(note: Note, noteBackup: (ms: number) => void): P
     await (await ours.cluster.add({ flags: FLAGS })).ready();
     await sleep(SETTLED_MS);
     const grown = await ours.resize(3);
-    note('1 to 3', grown.ms, grown.backups);
-    for (let count = 0; count < 3; count++) {
-      const folder = temporaryFolder('backup-');
-      noteBackup(await timed(() => takeBackup(ours.admin, h1.clientUrl, folder, new Date())));
-    }
+    note('1 to 3', grown.ms, grown.apartMs);
     await sleep(SETTLED_MS);
-    note('etcd of a follower killed, restarted in place', await ours.restartInPlace(await ours.follower(3)));
+    // A follower's end calls for no election.
+    const { ms } = await ours.restartInPlace(await ours.follower(3));
+    note('etcd of a follower killed, restarted in place', ms);
     await sleep(SETTLED_MS);
-    note('etcd of the leader killed, restarted in place', await ours.restartInPlace(await ours.leader(3)));
+    const led = await ours.restartInPlace(await ours.leader(3));
+    note('etcd of the leader killed, restarted in place', led.ms, led.apartMs);
     await sleep(SETTLED_MS);
     await deaths(ours, note);
     await gapsOurs(ours, note);
@@ -153,12 +162,12 @@ export async function smallOurs(note: Note, noteBackup: (ms: number) => void): P
 
 async function deaths(ours: Ours, note: Note): Promise<void> {
   const replaced = await ours.replace(await ours.follower(3), 3, () => ours.cluster.add({ flags: FLAGS }));
-  note('dead one replaced', replaced.ms, replaced.backups);
+  note('dead one replaced', replaced.ms, replaced.apartMs);
   await (await ours.cluster.add({ flags: FLAGS })).ready();
   await ours.cluster.settled(3, 'and a spare');
   await sleep(SETTLED_MS);
   const spared = await ours.replace(await ours.follower(3), 3);
-  note('dead one replaced by the spare', spared.ms, spared.backups);
+  note('dead one replaced by the spare', spared.ms, spared.apartMs);
 }
 
 async function gapsOurs(ours: Ours, note: Note): Promise<void> {
@@ -197,11 +206,11 @@ export async function largeOurs(note: Note): Promise<void> {
     await ours.hosts(5);
     await sleep(SETTLED_MS);
     const grown = await ours.resize(5);
-    note('1 to 5', grown.ms, grown.backups);
+    note('1 to 5', grown.ms, grown.apartMs);
     await ours.cluster.settled(5);
     await sleep(SETTLED_MS);
     const shrunk = await ours.resize(1);
-    note('5 to 1', shrunk.ms, shrunk.backups);
+    note('5 to 1', shrunk.ms, shrunk.apartMs);
   } finally {
     await ours.close();
   }

@@ -1,8 +1,9 @@
 /** The steps that are timed, by hand and by the elastic cluster, and what they are called in the results. */
 export const BY_HAND = 'etcd, by hand';
 export const OURS = 'elastic cluster';
-/** What a change of ours takes beside: by hand nobody makes one. */
-export const BACKUP = 'backup before a change';
+/** The parts of a step that are no matter of how it is made: etcd's own elections; and backups, which nobody makes by hand. */
+export const APART = 'apart: elections, backups';
+export const NET = 'without what is apart';
 
 export const STEPS = [
   'boot of the first',
@@ -21,8 +22,8 @@ export const STEPS = [
 
 export type Step = (typeof STEPS)[number];
 
-/** Told of each step that was timed; `backups` of them were made on the way. */
-export type Note = (step: Step, ms: number, backups?: number) => void;
+/** Told of each step that was timed, and how much of that is counted apart. */
+export type Note = (step: Step, ms: number, apartMs?: number) => void;
 
 export async function timed(work: () => Promise<unknown>): Promise<number> {
   const startMs = performance.now();

@@ -1,18 +1,22 @@
 import { debugLog, messageOf } from '../core/log.ts';
 import type { Registration } from '../ephemeral/api.ts';
 import type { Coordination } from './coordination.ts';
-import { type ElasticKeys, KEYS, type PublishedPlan } from './records.ts';
+import { type ElasticKeys, KEYS } from './records.ts';
 
 const log = debugLog('convergence');
 
 /** How long a word that is void may stand. */
 const VOID_MS = 1_000;
 
+/** Whether the controller says that what is wanted, and wanted still, is there. */
+function isFulfilled({ plan, leaving, idealSize }: ElasticKeys): boolean {
+  return plan?.converged === true && leaving.length === 0 && (idealSize === undefined || idealSize === plan.idealSize);
+}
+
 /** Whether a host, given what it is, sees nothing left to do. Pure. */
 export function isSettled(keys: ElasticKeys, host: string, role: 'client' | 'learner' | 'voter'): boolean {
   const { plan } = keys;
-  if (!plan?.converged || keys.leaving.length > 0) return false;
-  if (keys.idealSize !== undefined && keys.idealSize !== plan.idealSize) return false;
+  if (!plan || !isFulfilled(keys)) return false;
   const wanted = plan.wanted.voters.includes(host)
     ? 'voter'
     : plan.wanted.learners.includes(host)
@@ -23,10 +27,9 @@ export function isSettled(keys: ElasticKeys, host: string, role: 'client' | 'lea
 
 /** Whether all hosts see nothing left to do, and a controller says that what is wanted is there. Pure. */
 export function hasConverged(keys: ElasticKeys): boolean {
-  if (!keys.plan?.converged || keys.leaving.length > 0) return false;
-  if (keys.idealSize !== undefined && keys.idealSize !== keys.plan.idealSize) return false;
-  const { generation } = keys.plan;
-  return keys.volunteers.every(({ host }) => keys.converged.get(host) === generation);
+  const { plan } = keys;
+  if (!plan || !isFulfilled(keys)) return false;
+  return keys.volunteers.every(({ host }) => keys.converged.get(host) === plan.generation);
 }
 
 /**
@@ -47,9 +50,9 @@ export class ConvergenceFlag {
     this.#host = host;
   }
 
-  set(settled: boolean, plan: PublishedPlan | undefined): void {
-    // Under a plan that calls itself fulfilled the word would count still.
-    if (settled || plan?.converged) this.#want(settled ? String(plan?.generation) : undefined);
+  set(settled: boolean, keys: ElasticKeys | undefined): void {
+    // Under a plan that is fulfilled the word would count still.
+    if (settled || (keys && isFulfilled(keys))) this.#want(settled ? String(keys?.plan?.generation) : undefined);
     else if (this.#wanted !== undefined) this.#voiding ??= setTimeout(() => this.#want(undefined), VOID_MS);
   }
 

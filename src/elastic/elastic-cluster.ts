@@ -186,7 +186,7 @@ export class ElasticCluster implements AsyncDisposable {
     const keys = this.#agent?.coordination?.keys;
     const settled =
       keys !== undefined && this.#state === 'running' && isSettled(keys, this.#config.hostname, this.#role);
-    this.#flag?.set(settled, keys?.plan);
+    this.#flag?.set(settled, keys);
     // Told from elsewhere, with `ephemeral elastic leave`.
     if (this.#state === 'running' && keys?.leaving.includes(this.#config.hostname)) void this.leave();
     this.#status.next(this.#describe());
