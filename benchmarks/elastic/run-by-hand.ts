@@ -91,10 +91,12 @@ async function gapsByHand(hand: ByHand, voters: readonly HandMember[], note: Not
     await hand.admin.moveLeader(leader.clientUrl, heir.id, 1_000);
     await sleep(1_000);
     note('write gap: leader leaves its place', writer.takeGap());
+    const killedMs = Date.now();
     await hand.kill(heir);
     await until(async () => (await hand.leaderOf(voters)) !== heir, 'another leader');
     await sleep(1_000);
-    note('write gap: leader killed', writer.takeGap());
+    const electionMs = (electedMs(voters.map(logOf), killedMs) ?? killedMs) - killedMs;
+    note('write gap: leader killed', writer.takeGap(), electionMs);
   } finally {
     await writer.stop();
   }

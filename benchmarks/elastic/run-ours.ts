@@ -94,7 +94,7 @@ class Ours {
   async replace(host: TestHost, size: number, by?: () => Promise<unknown>): Promise<{ ms: number; apartMs: number }> {
     await host.crash();
     await by?.();
-    const decided = `record: ${host.name} is dead`;
+    const decided = `record: remove ${host.name}: ${host.name} is dead`;
     await until(() => this.cluster.hosts.some(({ stderr }) => stderr.includes(decided)), decided, PATIENCE_MS);
     const sinceMs = Date.now();
     const ms = await timed(() =>
@@ -122,8 +122,12 @@ class Ours {
     const deadMs = Date.now();
     const prove = () => this.admin.proveQuorum(host.clientUrl, CALL_TIMEOUT_MS).then(() => true);
     const ms = await timed(() => until(prove, `${host.name} to serve again`));
-    const logs = this.cluster.hosts.map(({ stateDir }) => join(stateDir, 'etcd.log')).filter(existsSync);
-    return { ms, apartMs: Math.max(0, (electedMs(logs, killedMs) ?? deadMs) - deadMs) };
+    return { ms, apartMs: Math.max(0, (electedMs(this.logs(), killedMs) ?? deadMs) - deadMs) };
+  }
+
+  /** Of all etcds that there are. */
+  logs(): readonly string[] {
+    return this.cluster.hosts.map(({ stateDir }) => join(stateDir, 'etcd.log')).filter(existsSync);
   }
 
   async close(): Promise<void> {
@@ -139,7 +143,7 @@ export async function smallOurs(note: Note): Promise<void> {
     const h1 = ours.host('h1');
     await ours.cluster.add({ flags: FLAGS });
     // From the record on: the boot of a machine, and of Node, is nobody's matter here.
-    await until(() => h1.stderr.includes('record: a warm learner'), 'the record');
+    await until(() => /^record: join .*warm learner/m.test(h1.stderr), 'the record');
     note('a learner joins', await timed(() => until(() => h1.stderr.includes('runs as a learner'), 'a learner')));
     await (await ours.cluster.add({ flags: FLAGS })).ready();
     await sleep(SETTLED_MS);
@@ -187,6 +191,7 @@ async function gapsOurs(ours: Ours, note: Note): Promise<void> {
     note('write gap: leader leaves its place', writer.takeGap());
     const next = await ours.leader(3);
     writer.takeGap();
+    const killedMs = Date.now();
     await next.crash();
     const remote = ours.cluster.remote();
     await until(
@@ -194,7 +199,8 @@ async function gapsOurs(ours: Ours, note: Note): Promise<void> {
       'another leader',
     );
     await sleep(1_000);
-    note('write gap: leader killed', writer.takeGap());
+    const electionMs = (electedMs(ours.logs(), killedMs) ?? killedMs) - killedMs;
+    note('write gap: leader killed', writer.takeGap(), electionMs);
   } finally {
     await writer.stop();
   }

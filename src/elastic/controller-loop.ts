@@ -6,8 +6,9 @@ import { afterNews } from './carry.ts';
 import { controllerStep, type StepResult } from './controller.ts';
 import { EtcdControllerPort } from './controller-port.ts';
 import type { Coordination } from './coordination.ts';
+import { toHex } from './ids.ts';
 import { CONNECTED_MS } from './limits.ts';
-import type { Observed, Plan } from './model.ts';
+import type { Observed, Plan, Step } from './model.ts';
 import type { Observer, View } from './observer.ts';
 import type { ElasticConfig } from './options.ts';
 import { KEYS, type PublishedPlan } from './records.ts';
@@ -104,8 +105,10 @@ export class ControllerLoop {
         const { view } = port;
         const result = await controllerStep(port, this.#config.policy, plan, known);
         ({ plan, known } = result);
-        // What was heard asks for no step by itself; what it was heard of, such as a member that votes now, may.
-        const needsLook = hasNews && port.view === view && plan.steps.length === 0;
+        // What was heard asks for no step by itself; what it was heard of, such as a member that votes now, may. A removal waits for
+        // a host to take itself off the clients' list, which is heard of.
+        const isRemoval = inFlight(known?.change)?.kind === 'remove';
+        const needsLook = hasNews && port.view === view && plan.steps.length === 0 && !isRemoval;
         if (needsLook) known = undefined;
         pauseMs = needsLook ? 0 : pauseAfter(result, port.view);
         if (!needsLook) await this.#tell(port, result, pauseMs, reign);
@@ -140,9 +143,9 @@ export class ControllerLoop {
   #report({ plan, error }: StepResult): void {
     const [step] = plan.steps;
     const trouble = error === undefined ? '' : messageOf(error);
-    if (step && error === undefined) this.#config.logger.info(`${step.do}: ${step.why}`);
+    if (step && error === undefined) this.#config.logger.info(`${nameOf(step)}: ${step.why}`);
     if (trouble !== '' && trouble !== this.#lastTrouble)
-      this.#config.logger.warn(`${step?.do ?? 'a step'} failed: ${trouble}`);
+      this.#config.logger.warn(`${step ? nameOf(step) : 'a step'} failed: ${trouble}`);
     this.#lastTrouble = trouble;
   }
 
@@ -191,6 +194,11 @@ export class ControllerLoop {
       reign.removeEventListener('abort', onAbort);
     }
   }
+}
+
+function nameOf(step: Step): string {
+  if (step.do === 'record') return `record: ${step.change.kind} ${step.change.host}`;
+  return `${step.do} ${step.do === 'moveLeader' ? `to ${toHex(step.to)}` : step.host}`;
 }
 
 function pauseAfter({ plan, error }: StepResult, view: View | undefined): number {

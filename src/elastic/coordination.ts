@@ -12,6 +12,7 @@ import { sameEndpoint } from '../etcd/endpoints.ts';
 import { EtcdStore } from '../etcd/etcd-store.ts';
 import type { EndpointBook } from './endpoint-book.ts';
 import { WrongClusterError } from './errors.ts';
+import { toHex } from './ids.ts';
 import type { ElasticConfig } from './options.ts';
 import { decodeKeys, type ElasticKeys } from './records.ts';
 
@@ -81,6 +82,8 @@ export class Coordination {
       const clusterId = await readClusterId(shared);
       if (pinnedId !== undefined && clusterId !== pinnedId) throw wrongCluster(store.endpoint, clusterId, pinnedId);
       book.connected();
+      // A host registers as soon as it has said who it is: its lease is made meanwhile.
+      if (!config.noServer) shared.startSession();
       return new Coordination(config, book, shared, clusterId);
     } catch (error) {
       await shared.close();
@@ -158,11 +161,6 @@ export function wrongCluster(endpoint: string, found: string, pinned: string): W
     `${endpoint} answers for cluster ${toHex(found)}, and this host belongs to ${toHex(pinned)}: correct the seeds; ` +
       'to move the host to the other cluster, remove its state folder and its data',
   );
-}
-
-/** As etcdctl prints ids. */
-export function toHex(id: string): string {
-  return /^\d+$/.test(id) ? BigInt(id).toString(16) : id;
 }
 
 async function readClusterId({ connection }: Shared): Promise<string> {

@@ -3,9 +3,9 @@ import { BehaviorSubject, distinctUntilChanged, map, type Observable } from 'rxj
 import { messageOf } from '../core/log.ts';
 import type { Ephemeral } from '../ephemeral/api.ts';
 import { ConvergenceFlag, hasConverged, isSettled } from './convergence.ts';
-import { toHex } from './coordination.ts';
 import { ClusterStateError } from './errors.ts';
 import { HostAgent } from './host-agent.ts';
+import { toHex } from './ids.ts';
 import { leaveCluster } from './leave.ts';
 import type { Blocked, Change, Wanted } from './model.ts';
 import { checkSize, type ElasticConfig, type ElasticOptions, resolveElasticOptions } from './options.ts';
@@ -34,8 +34,10 @@ export interface HostStatus {
   readonly blocked: readonly Blocked[];
 }
 
-/** What `interrupt` did. */
-export type Interruption = { readonly did: 'leave' | 'force' } | { readonly did: 'tell'; readonly waitsFor: string };
+/** What `interrupt` did. `stop`: no other host is there to go on, so this one leaves nothing, and keeps its data. */
+export type Interruption =
+  | { readonly did: 'leave' | 'stop' | 'force' }
+  | { readonly did: 'tell'; readonly waitsFor: string };
 
 /**
  * This host's part in an elastic etcd cluster: it runs an etcd where one is wanted, and a client in any case.
@@ -131,7 +133,7 @@ export class ElasticCluster implements AsyncDisposable {
     if (this.#state !== 'leaving') {
       this.#state = 'leaving';
       this.#update();
-      this.#config.logger.info(`${this.#config.hostname} leaves the cluster`);
+      if (!this.#isAlone) this.#config.logger.info(`${this.#config.hostname} leaves the cluster`);
       leaveCluster(agent, this.#leaveStop.signal).then(
         (how) => this.#end(how),
         (error: unknown) => {
@@ -146,8 +148,9 @@ export class ElasticCluster implements AsyncDisposable {
   interrupt(): Interruption {
     this.#interruptions += 1;
     if (this.#interruptions === 1 && this.#state === 'running') {
+      const did = this.#isAlone ? 'stop' : 'leave';
       void this.leave();
-      return { did: 'leave' };
+      return { did };
     }
     if (this.#interruptions <= 2) return { did: 'tell', waitsFor: this.#agent?.waitsFor ?? 'nothing' };
     this.#leaveStop.abort(new ClusterStateError('forced'));
@@ -190,6 +193,13 @@ export class ElasticCluster implements AsyncDisposable {
     // Told from elsewhere, with `ephemeral elastic leave`.
     if (this.#state === 'running' && keys?.leaving.includes(this.#config.hostname)) void this.leave();
     this.#status.next(this.#describe());
+  }
+
+  /** With a member, and nobody there to take over. */
+  get #isAlone(): boolean {
+    const keys = this.#agent?.coordination?.keys;
+    if (!keys || this.#agent?.holds === undefined) return false;
+    return keys.volunteers.every(({ host }) => host === this.#config.hostname || keys.leaving.includes(host));
   }
 
   get #role(): HostStatus['role'] {

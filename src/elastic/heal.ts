@@ -1,11 +1,12 @@
 import type { ClusterAdmin } from '../etcd/cluster-admin.ts';
 import { ClusterStateError } from './errors.ts';
+import { toHex } from './ids.ts';
 import type { View } from './observer.ts';
 
 const CALL_TIMEOUT_MS = 10_000;
 
 /**
- * After a NOSPACE alarm: drops history, gives the room back one member at a time, the leader last, then disarms. Writes are refused
+ * After a NOSPACE alarm, and only then: drops history, gives the room back one member at a time, the leader last, then disarms. Writes are refused
  * until the end of it, so nobody is the worse for the pauses.
  */
 export async function heal(
@@ -23,6 +24,10 @@ export async function heal(
       'a CORRUPT alarm is no matter of room: find the member that differs, and let it join anew without its data',
     );
   }
+  if (alarms.length === 0) {
+    tell('no member raises an alarm: there is nothing to heal, and nothing was changed');
+    return;
+  }
   const revision = (await admin.status(url, CALL_TIMEOUT_MS)).revision;
   await admin.compact(url, revision, CALL_TIMEOUT_MS).catch((error: unknown) => {
     if (!/has been compacted/.test(String(error))) throw error;
@@ -34,7 +39,7 @@ export async function heal(
   for (const member of members) {
     const [memberUrl] = member.clientUrls;
     if (memberUrl === undefined || !statuses.has(member.id)) {
-      tell(`${member.name || member.id} does not answer and was left out`);
+      tell(`${member.name || toHex(member.id)} does not answer and was left out`);
       continue;
     }
     const before = (await admin.status(memberUrl, CALL_TIMEOUT_MS)).dbSizeBytes;
@@ -43,5 +48,5 @@ export async function heal(
     tell(`${member.name}: ${before} bytes of database are now ${after}`);
   }
   for (const alarm of alarms) await admin.disarm(url, alarm, CALL_TIMEOUT_MS);
-  tell(alarms.length > 0 ? 'the alarm is disarmed' : 'there was no alarm');
+  tell('the alarm is disarmed');
 }

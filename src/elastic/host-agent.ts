@@ -48,6 +48,7 @@ export class HostAgent {
   readonly #closing = new AbortController();
   #binary: EtcdBinary | undefined;
   #closed: Promise<void> | undefined;
+  #hasStarted = false;
   #noting: NodeJS.Timeout | undefined;
 
   /** Takes the folder. @throws FolderInUseError */
@@ -88,6 +89,7 @@ export class HostAgent {
         this.#begin(AbortSignal.any([either, deadline.signal])),
         AbortSignal.any([either, deadline.signal]),
       );
+      this.#hasStarted = true;
     } finally {
       clearTimeout(timer);
     }
@@ -236,6 +238,9 @@ export class HostAgent {
     await (etcd === 'kill' ? this.server?.kill() : this.server?.stop());
     await this.admin.close();
     if (existsSync(this.#folder.path)) this.#unlock();
+    if (this.#hasStarted) return;
+    this.#folder.discardUnused();
+    this.#state.discardUnused();
   }
 
   async #lastStatus(): Promise<EndpointStatus | undefined> {

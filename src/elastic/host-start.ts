@@ -7,6 +7,7 @@ import { Coordination, wrongCluster } from './coordination.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { EndpointBook } from './endpoint-book.ts';
 import { ClusterStateError, EtcdProcessError } from './errors.ts';
+import { toHex } from './ids.ts';
 import type { LocalServer } from './local-server.ts';
 import { askMembers } from './membership.ts';
 import { type ElasticConfig, mayBootstrapUnasked } from './options.ts';
@@ -38,6 +39,7 @@ export class HostStart {
   /** It came back as a member, and nobody with a quorum was there to be asked. */
   afterOutage = false;
   readonly #parts: StartParts;
+  readonly #advised = new Set<string>();
 
   constructor(parts: StartParts) {
     this.#parts = parts;
@@ -122,7 +124,7 @@ export class HostStart {
       return false;
     }
     this.#parts.config.logger.warn(
-      `member ${pinned.memberId} ${member ? 'has moved' : 'was removed'}: its data is kept aside`,
+      `member ${toHex(pinned.memberId)} ${member ? 'has moved' : 'was removed'}: its data is kept aside`,
     );
     this.#parts.folder.archive(pinned.memberId);
     this.#parts.state.update({ memberId: undefined, initialCluster: undefined });
@@ -160,8 +162,18 @@ export class HostStart {
       return true;
     } catch (error) {
       log('seed %s: %s', url, messageOf(error));
+      if (this.#parts.config.auth && /not supported for learner/.test(messageOf(error))) this.#adviseAgainst(url);
       return false;
     }
+  }
+
+  /** Passwords are checked by voters: with them a learner tells nobody anything, and nothing else can be got out of it. */
+  #adviseAgainst(url: string): void {
+    if (this.#advised.has(url)) return;
+    this.#advised.add(url);
+    this.#parts.config.logger.warn(
+      `${url} is a learner, which lets nobody log in: name a voter among the seeds, or log in by client certificates`,
+    );
   }
 
   /** Resolves once a member of the cluster answers, and refuses another cluster than the one it remembers. */

@@ -5,6 +5,7 @@ import type { Coordination } from './coordination.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { EndpointBook } from './endpoint-book.ts';
 import type { EtcdExit } from './etcd-process.ts';
+import { toHex } from './ids.ts';
 import { OUTAGE_MS } from './limits.ts';
 import type { LocalServer } from './local-server.ts';
 import { askMembership } from './membership.ts';
@@ -14,6 +15,7 @@ import { leaseLeftMs, nomineePort } from './nominee-port.ts';
 import type { ElasticConfig } from './options.ts';
 import { KEYS, type VolunteerValue } from './records.ts';
 import type { StateFile } from './state-file.ts';
+import { isToGo } from './to-go.ts';
 
 const log = debugLog('member');
 
@@ -141,15 +143,14 @@ export class MemberKeeper {
         nomineePort(this.#context, () => this.poke()),
         nominee,
       );
-    const isToGo = change?.kind === 'remove' && change.phase === 'open' && change.memberId === memberId;
-    if (server.isRunning) await this.#publish(isToGo || keys.leaving.includes(config.hostname));
+    if (server.isRunning) await this.#publish(isToGo(keys, config.hostname, memberId));
   }
 
   /** The order may be old: it counts only while this host's own lease lives, and for this very start of the agent. */
   async #join({ memberId, initialCluster }: Nomination): Promise<void> {
     const { folder, state, server, config } = this.#context;
     if (leaseLeftMs(this.#context.coordination) <= 0) return;
-    config.logger.info(`joining as member ${memberId}`);
+    config.logger.info(`joining as member ${toHex(memberId)}`);
     if (folder.hasLog) folder.archive(this.holds ?? 'unknown');
     folder.clear();
     state.update({ memberId, initialCluster });
@@ -222,7 +223,7 @@ export class MemberKeeper {
   async #declareLoss(): Promise<void> {
     const { config } = this.#context;
     config.logger.error(
-      `the data of member ${this.holds} is gone from ${config.dataDir}: it joins anew once it was removed`,
+      `the data of member ${toHex(this.holds ?? '')} is gone from ${config.dataDir}: it joins anew once it was removed`,
     );
     await this.#forsake();
   }
@@ -254,7 +255,7 @@ export class MemberKeeper {
     const { folder, config } = this.#context;
     const memberId = this.holds;
     if (memberId === undefined) return;
-    config.logger.info(`member ${memberId} was removed: its data is kept as removed-${memberId}`);
+    config.logger.info(`member ${toHex(memberId)} was removed: its data is kept as removed-${toHex(memberId)}`);
     folder.archive(memberId);
     await this.#forsake();
   }

@@ -1,3 +1,4 @@
+import { toHex } from './ids.ts';
 import { CONNECTED_MS, SAME_ID_MS } from './limits.ts';
 import type { Blocked, Change, ChangeCause, MemberView, Step, Volunteer } from './model.ts';
 import { mayBury, type Situation, unready, unsettled } from './situation.ts';
@@ -219,5 +220,5 @@ function wantedCount({ wanted }: Situation): string {
 }
 
 function nameOf(member: MemberView): string {
-  return member.host === '' ? `member ${member.id}` : member.host;
+  return member.host === '' ? `member ${toHex(member.id)}` : member.host;
 }

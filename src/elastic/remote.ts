@@ -41,8 +41,11 @@ export class ElasticRemote {
     this.#observer = new Observer(source, this.admin, this.#clock, undefined, () => {});
   }
 
+  /** @throws ConnectionError, which says what can be done, when no member answers */
   async look(): Promise<{ readonly view: View; readonly plan: Plan }> {
-    const view = await this.#observer.look();
+    const view = await this.#observer.look().catch((error: unknown) => {
+      throw error instanceof ConnectionError && error.retryable ? unanswered(this.#options.endpoints, error) : error;
+    });
     return { view, plan: makePlan(this.#policy, view.observed, undefined) };
   }
 
@@ -67,6 +70,13 @@ export class ElasticRemote {
   async resize(size: number): Promise<void> {
     checkSize(size);
     await this.#put(KEYS.idealSize, String(size));
+  }
+
+  /** How many hosts there are to serve, each with an agent or a member. */
+  async hostCount(): Promise<number> {
+    const { volunteers, members, leaving } = (await this.look()).view.observed;
+    const hosts = new Set([...volunteers.map(({ host }) => host), ...members.map(({ name }) => name)]);
+    return [...hosts].filter((host) => host !== '' && !leaving.includes(host)).length;
   }
 
   /** Tells a host to leave for good, whether or not its agent lives, and waits until its member is gone. */
@@ -144,6 +154,14 @@ export class ElasticRemote {
       { cause: failure },
     );
   }
+}
+
+function unanswered(endpoints: readonly string[], cause: ConnectionError): ConnectionError {
+  const advice = /not supported for learner/.test(cause.message)
+    ? 'a learner knows no more than its own state: name a voter, by --endpoints'
+    : 'start the hosts with ephemeral elastic run, or name others by --endpoints; if most members are lost for good: ' +
+      'ephemeral elastic recover, on a host that has its data still';
+  return new ConnectionError(`no member answers at ${endpoints.join(', ')} (${cause.message}): ${advice}`, { cause });
 }
 
 function missing(status: ClusterStatus | Error): string {

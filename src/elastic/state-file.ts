@@ -1,7 +1,8 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../core/log.ts';
 import { ClusterStateError } from './errors.ts';
+import { makeFolder } from './new-folder.ts';
 
 /** A member as recovery needs to know it, when the cluster itself cannot be asked. */
 export interface KnownMember {
@@ -33,13 +34,19 @@ const FILE = 'state.json';
 
 export class StateFile {
   readonly path: string;
+  readonly #unmake: () => void;
   #state: HostState | undefined;
 
   /** @throws ClusterStateError when there is a file and it cannot be read */
   constructor(folder: string) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    this.#unmake = makeFolder(folder);
     this.path = join(folder, FILE);
     this.#state = readState(this.path);
+  }
+
+  /** As the data folder's. What etcd wrote of its failure stays. */
+  discardUnused(): void {
+    this.#unmake();
   }
 
   get current(): HostState | undefined {

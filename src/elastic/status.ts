@@ -1,9 +1,12 @@
 import type { EndpointStatus } from '../etcd/cluster-admin.ts';
 import { hasConverged } from './convergence.ts';
-import { toHex } from './coordination.ts';
-import type { Blocked, Change, MemberView, Plan, Step, Wanted } from './model.ts';
+import { toHex } from './ids.ts';
+import type { Blocked, Change, MemberView, Plan, Step, Volunteer, Wanted } from './model.ts';
 import type { View } from './observer.ts';
 import { inFlight, quorum } from './view.ts';
+
+/** An agent renews its lease every quarter of its ten seconds. */
+const SILENT_S = 6;
 
 /** One host. */
 export interface StatusRow {
@@ -50,6 +53,8 @@ export function makeStatus(
 ): ClusterStatus {
   const voters = members.filter((member) => !member.isLearner);
   const live = voters.filter((voter) => voter.answers).length;
+  // Its etcd serves a moment before its agent volunteers and a first plan is published.
+  const isFounding = keys.plan === undefined && observed.volunteers.length === 0;
   const published = observed.linearizable ? keys.plan : undefined;
   return {
     clusterId: toHex(observed.clusterId),
@@ -69,21 +74,29 @@ export function makeStatus(
     // The controller remembers since when things are as they are; one look does not. Under an alarm it cannot say anything new.
     blocked: merge(plan.blocked, published && !plan.converged && !published.converged ? published.blocked : []),
     rows: [
-      ...members.map((member) => memberRow(member, statuses.get(member.id), observed, leaseAges)),
+      ...members.map((member) => memberRow(member, statuses.get(member.id), observed, isFounding, leaseAges)),
       ...observed.volunteers
         .filter(({ host }) => !members.some((member) => member.host === host))
-        .map(
-          ({ host, clientUrls, problem, proven, etcdVersion }): StatusRow => ({
-            host,
-            role: 'client',
-            leader: false,
-            endpoint: clientUrls[0],
-            version: etcdVersion,
-            leaseAgeS: leaseAges.get(host),
-            problem: proven ? undefined : (problem ?? 'not proven'),
-          }),
-        ),
+        .map((volunteer) => clientRow(volunteer, leaseAges.get(volunteer.host))),
     ].sort((a, b) => (a.host < b.host ? -1 : 1)),
+  };
+}
+
+/** Of a member that is none any more nothing is left but its lease: its host has ended, or is about to join anew. */
+function clientRow(volunteer: Volunteer, leaseAgeS: number | undefined): StatusRow {
+  const { host, clientUrls, problem, proven, etcdVersion, holds } = volunteer;
+  const isSilent = leaseAgeS !== undefined && leaseAgeS >= SILENT_S;
+  const former = holds === undefined ? undefined : `its member ${toHex(holds)} is none any more`;
+  const silent = isSilent ? `its agent has been silent for ${leaseAgeS} s` : undefined;
+  const reasons = [proven ? undefined : (problem ?? 'not proven'), former, silent].filter((one) => one !== undefined);
+  return {
+    host,
+    role: isSilent ? 'dead' : 'client',
+    leader: false,
+    endpoint: clientUrls[0],
+    version: etcdVersion,
+    leaseAgeS,
+    problem: reasons.length > 0 ? reasons.join('; ') : undefined,
   };
 }
 
@@ -100,6 +113,7 @@ function memberRow(
   member: MemberView,
   status: EndpointStatus | undefined,
   { members, volunteers }: View['observed'],
+  isFounding: boolean,
   leaseAges: ReadonlyMap<string, number>,
 ): StatusRow {
   const volunteer = volunteers.find(({ host }) => host === member.host);
@@ -113,11 +127,11 @@ function memberRow(
     dbSizeBytes: status?.dbSizeBytes,
     raftLag: member.lag,
     leaseAgeS: leaseAges.get(member.host),
-    problem: problemOf(member, volunteer?.problem),
+    problem: problemOf(member, volunteer?.problem, isFounding),
   };
 }
 
-function problemOf(member: MemberView, told: string | undefined): string | undefined {
+function problemOf(member: MemberView, told: string | undefined, isFounding: boolean): string | undefined {
   if (told !== undefined) return told;
   if (member.leaving) return 'leaving';
   if (!member.started) return 'has not started yet';
@@ -125,5 +139,8 @@ function problemOf(member: MemberView, told: string | undefined): string | undef
     return member.agent
       ? 'its etcd does not answer; its agent was there a moment ago'
       : 'neither its etcd nor its agent answers';
-  return member.agent ? undefined : 'its agent is gone: start ephemeral elastic run there';
+  if (member.agent) return undefined;
+  return isFounding
+    ? 'its agent has yet to say that it is there'
+    : 'its agent is gone: start ephemeral elastic run there';
 }

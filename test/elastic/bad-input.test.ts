@@ -1,4 +1,4 @@
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { temporaryFolder } from '../support/children.ts';
@@ -28,6 +28,7 @@ for (const [what, flags, says] of REFUSED) {
     t.regex(host.stderr, says);
     t.is(host.stderr.trim().split('\n').length, 1, host.stderr);
     t.is(host.stdout, '');
+    t.false(existsSync(host.dataDir) || existsSync(host.stateDir), 'a first start that failed leaves nothing');
   });
 }
 

@@ -4,9 +4,14 @@ import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { temporaryFolder } from '../support/children.ts';
 import { CHANGE_PATIENCE_MS, TestElastic } from '../support/elastic.ts';
+import { etcdctl } from '../support/etcdctl.ts';
 import { until } from '../support/wait.ts';
 
 const COMMAND = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+
+interface WriteOut {
+  readonly header: { readonly revision: number };
+}
 
 interface Ended {
   readonly code: number | string | null;
@@ -65,9 +70,18 @@ test('each command says what it did with its exit code, and what is wrong in one
   const backup = await elastic(url, 'backup', folder);
   t.is(backup.code, 0);
   t.deepEqual(readdirSync(folder), [backup.stdout.trim().split('/').at(-1)]);
-  t.regex((await elastic(url, 'heal')).stdout, /there was no alarm/);
+  await etcdctl(url, 'put', '/history', 'old');
+  const { revision } = (JSON.parse(await etcdctl(url, 'put', '/history', 'new', '-w', 'json')) as WriteOut).header;
+  t.regex((await elastic(url, 'heal')).stdout, /there is nothing to heal, and nothing was changed/);
+  t.regex(await etcdctl(url, 'get', '/history', '--rev', String(revision - 1)), /old/);
 
-  t.is((await elastic(url, 'resize', '1')).code, 0);
+  const nine = await elastic(url, 'resize', '9');
+  t.is(nine.stdout, '9 voters are wanted; 3 hosts are there: 3 vote, until more hosts come\n');
+  const joined = /^joining as member ([0-9a-f]+)$/m.exec(h3.stderr)?.[1];
+  t.true((await cluster.remote().status()).rows.some(({ host, memberId }) => host === 'h3' && memberId === joined));
+  t.regex(h1.stderr, /^record: join h3: 3 voters are wanted$/m);
+
+  t.deepEqual(await elastic(url, 'resize', '1'), { code: 0, stdout: '1 voter is wanted\n', stderr: '' });
   t.is((await elastic(url, 'wait')).code, 0);
   t.is((await elastic(url, 'leave', 'h3')).code, 0);
   t.is(await h3.ended(), 0);
@@ -79,5 +93,22 @@ test('each command says what it did with its exit code, and what is wrong in one
   );
   const nowhere = await elastic('http://127.0.0.1:1', 'status');
   t.is(nowhere.code, 1);
-  t.regex(nowhere.stderr, /CONNECTION/);
+  t.regex(
+    nowhere.stderr,
+    /CONNECTION: no member answers at .*: start the hosts with ephemeral elastic run, .* recover/,
+  );
+});
+
+test('^C on the only host stops it, and says that it keeps its data', async (t) => {
+  const cluster = new TestElastic();
+  t.teardown(() => cluster.destroy());
+  const h1 = await cluster.add();
+  await h1.ready();
+  await cluster.settled(1);
+  h1.signal('SIGINT');
+  t.is(await h1.ended(), 130);
+  t.regex(h1.stderr, /the only host does not leave: it stops, and keeps its data/);
+  t.notRegex(h1.stderr, /for good|leaves the cluster/);
+  cluster.restart(h1);
+  await h1.ready();
 });

@@ -10,6 +10,25 @@ import { until } from '../support/wait.ts';
 
 const PASSWORD = 'secret';
 
+test('a learner lets nobody log in: a host that knows no other seed says so', async (t) => {
+  const cluster = new TestElastic();
+  t.teardown(() => cluster.destroy());
+  const passwordFile = join(temporaryFolder('password-'), 'password');
+  writeFileSync(passwordFile, PASSWORD);
+  const flags = ['--user', 'root', '--password-file', passwordFile];
+  cluster.access = { auth: { username: 'root', password: PASSWORD } };
+  const h1 = await cluster.add({ flags });
+  await h1.ready();
+  const h2 = await cluster.add({ flags });
+  await cluster.settled(1, 'and a learner');
+  await etcdctl(h1.clientUrl, 'user', 'add', `root:${PASSWORD}`);
+  await etcdctl(h1.clientUrl, 'user', 'grant-role', 'root', 'root');
+  await etcdctl(h1.clientUrl, 'auth', 'enable');
+  const h3 = await cluster.add({ flags: [...flags, '--start-timeout', '5'], seeds: [h2.clientUrl] });
+  t.is(await h3.ended(), 1);
+  t.regex(h3.stderr, /is a learner, which lets nobody log in: name a voter among the seeds/);
+});
+
 test('hosts speak TLS with each other and with clients, and go on when users and passwords are asked for', async (t) => {
   const authority = certificateAuthority();
   const { ca } = authority;

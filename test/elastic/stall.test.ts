@@ -45,7 +45,10 @@ test.serial(
     if (!controller) return t.fail();
     const remote = cluster.remote();
     await remote.resize(1);
-    await until(() => /^record: 1 voter is wanted/m.test(controller.stderr), 'the first change to be recorded');
+    await until(
+      () => /^record: remove .*1 voter is wanted/m.test(controller.stderr),
+      'the first change to be recorded',
+    );
     controller.signal('SIGSTOP');
     const during = await until(
       async () => {

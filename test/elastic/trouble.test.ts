@@ -48,6 +48,11 @@ test.serial(
     cluster.restart(h1);
     await h1.ready();
     t.regex(await etcdctl(h1.clientUrl, 'get', '/kept'), /value/);
+    const gone = await until(async () => {
+      const rows = (await remote.status()).rows.filter(({ host }) => host !== 'h1');
+      return rows.every(({ role }) => role === 'dead') && rows;
+    }, 'the others to be known for what they are');
+    t.true(gone.every(({ problem }) => /is none any more/.test(problem ?? '')));
     h2.wipe();
     cluster.restart(h2);
     cluster.restart(h3);

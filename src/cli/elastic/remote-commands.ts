@@ -110,13 +110,25 @@ export async function wait(context: Context, flags: GlobalFlags, seconds: number
 }
 
 export async function resize(context: Context, flags: GlobalFlags, text: string): Promise<number> {
-  const { parseSize } = await import('../../elastic/chooser.ts');
+  const { parseSize, voterCount } = await import('../../elastic/chooser.ts');
   const size = parseSize(text);
   if (size === undefined) throw new UsageError(`the size "${text}" is none: it is a whole number from 1 to 99`);
   return withRemote(context, flags, async (remote) => {
     await remote.resize(size);
+    const hosts = await remote.hostCount();
+    const voters = voterCount(size, hosts);
+    if (flags.json) writeJson(context.stdout, { idealSize: size, hosts, voters });
+    else context.stdout.write(`${resizeText(size, hosts, voters)}\n`);
     return EXIT_OK;
   });
+}
+
+function resizeText(size: number, hosts: number, voters: number): string {
+  const wanted = size === 1 ? '1 voter is wanted' : `${size} voters are wanted`;
+  if (voters === size) return wanted;
+  const there = hosts === 1 ? '1 host is there' : `${hosts} hosts are there`;
+  const until = hosts < size ? ', until more hosts come' : ', since an even number stands no more failures';
+  return `${wanted}; ${there}: ${voters} ${voters === 1 ? 'votes' : 'vote'}${until}`;
 }
 
 export async function leave(context: Context, flags: GlobalFlags, host: string): Promise<number> {

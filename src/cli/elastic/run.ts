@@ -48,6 +48,8 @@ function interrupt(cluster: ElasticCluster, say: (message: string) => void): voi
   const what = cluster.interrupt();
   if (what.did === 'leave')
     say('leaving the cluster for good; once more to hear what it waits for, a third time to end at once');
+  else if (what.did === 'stop')
+    say('the only host does not leave: it stops, and keeps its data; a third ^C ends it at once');
   else if (what.did === 'tell') say(`it waits for ${what.waitsFor}`);
   else say('ended at once: its member may still have to be removed (ephemeral elastic leave)');
 }
