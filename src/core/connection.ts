@@ -45,6 +45,9 @@ export interface RetryOptions {
   readonly untilAnswered?: boolean | undefined;
 }
 
+/** A link was given up on purpose, before its endpoint goes: nothing is amiss. */
+export class MoveError extends ConnectionError {}
+
 /** Waiting starts here: a refused connection costs next to nothing, and most restarts take under a second. */
 const FIRST_BACKOFF_MS = 50;
 /** A registration must be back within ttl + 1 s of the store's return, so no wait is longer. */
@@ -150,7 +153,7 @@ export class Connection {
   move(reason: string): void {
     if (!this.#link || this.#closing.signal.aborted) return;
     log('link %d to %s is given up: %s', this.#link.generation, this.store.endpoint, reason);
-    this.#replace(new ConnectionError(reason), 0);
+    this.#replace(new MoveError(reason), 0);
   }
 
   #replace(error: EphemeralError, failures: number): void {

@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs';
 import type { Clock } from '../core/clock.ts';
-import { Connection } from '../core/connection.ts';
-import { ClosedError } from '../core/errors.ts';
+import { Connection, MoveError } from '../core/connection.ts';
+import { ClosedError, type EphemeralError } from '../core/errors.ts';
 import { Session } from '../core/session.ts';
 import type { Standby } from '../core/standby.ts';
 import type { Store } from '../core/store.ts';
@@ -51,7 +51,7 @@ export class Shared {
     });
     this.#state = new CurrentState<ConnectionState>('disconnected');
     this.connection.linkUp.add(() => this.#enter('connected'));
-    this.connection.linkDown.add((error) => this.#enter('disconnected', error.message));
+    this.connection.linkDown.add((error) => this.#enter('disconnected', error));
   }
 
   get state(): ConnectionState {
@@ -106,9 +106,10 @@ export class Shared {
     });
   }
 
-  #enter(state: ConnectionState, reason = ''): void {
+  #enter(state: ConnectionState, error?: EphemeralError): void {
     if (this.#state.value === state || this.#state.value === 'closed') return;
-    if (state === 'disconnected') this.telemetry.say('warn', `etcd is out of reach: ${reason}`);
+    if (error instanceof MoveError) this.telemetry.say('info', `going to another member: ${error.message}`);
+    else if (state === 'disconnected') this.telemetry.say('warn', `etcd is out of reach: ${error?.message}`);
     else if (state === 'connected') this.telemetry.say('info', `connected to ${this.connection.store.endpoint}`);
     this.#state.next(state);
   }

@@ -122,6 +122,9 @@ test.serial('a host that leaves is removed, leaves its data aside, and the leade
   host.signal('SIGINT');
   t.is(await host.ended(), 130);
   t.regex(host.stderr, /was removed: its data is kept/);
+  // Whoever was its client goes elsewhere before it does, and nothing is amiss.
+  t.regex(host.stderr, /^going to another member: the cluster lists .* no more$/m);
+  for (const { stderr } of cluster.hosts) t.notRegex(stderr, /out of reach/);
   t.false(existsSync(`${host.dataDir}/etcd`));
   t.is(host.etcdPid, undefined);
   const status = await cluster.settled(1, 'and a learner');

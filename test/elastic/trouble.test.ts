@@ -50,7 +50,7 @@ test.serial(
     t.regex(await etcdctl(h1.clientUrl, 'get', '/kept'), /value/);
     const gone = await until(async () => {
       const rows = (await remote.status()).rows.filter(({ host }) => host !== 'h1');
-      return rows.every(({ role }) => role === 'dead') && rows;
+      return rows.length === 2 && rows.every(({ role }) => role === 'dead') && rows;
     }, 'the others to be known for what they are');
     t.true(gone.every(({ problem }) => /is none any more/.test(problem ?? '')));
     h2.wipe();
