@@ -8,20 +8,22 @@ import type { EtcdExit } from './etcd-process.ts';
 import { toHex } from './ids.ts';
 import { OUTAGE_MS } from './limits.ts';
 import type { LocalServer } from './local-server.ts';
-import { askMembership } from './membership.ts';
 import type { Nomination } from './model.ts';
 import { isAskedToPromote, promoteSelf } from './nominee.ts';
 import { leaseLeftMs, nomineePort } from './nominee-port.ts';
 import type { ElasticConfig } from './options.ts';
-import { KEYS, type VolunteerValue } from './records.ts';
+import { mayHaveBeenRemoved, wasRemoved } from './own-removal.ts';
+import { KEYS } from './records.ts';
 import type { StateFile } from './state-file.ts';
 import { isToGo } from './to-go.ts';
+import { volunteerValue } from './volunteer-value.ts';
 
 const log = debugLog('member');
 
 const TICK_MS = 250;
-/** While its etcd starts: it is part of its cluster at any moment. */
+/** While its etcd starts: it is part of its cluster at any moment. One that has no quorum for longer is looked after as ever. */
 const STARTING_MS = 20;
+const STARTED_WITHIN_MS = 5_000;
 /** An etcd that ends is started again: at once, then after so long each time. */
 const RESTART_MS = [0, 500, 1_000, 2_000, 5_000, 10_000];
 /** So many ends in a row, each before it was ready, are no accident. */
@@ -48,6 +50,7 @@ export class MemberKeeper {
   readonly #timer: NodeJS.Timeout;
   #outage: NodeJS.Timeout | undefined;
   #soon: NodeJS.Timeout | undefined;
+  #startedAtMs: number;
   #volunteer: Registration | undefined;
   #endpoint: Registration | undefined;
   #role: 'client' | 'learner' | 'voter' = 'client';
@@ -62,6 +65,7 @@ export class MemberKeeper {
   constructor(context: KeeperContext) {
     this.#context = context;
     const { coordination, server } = context;
+    this.#startedAtMs = this.#nowMs;
     this.#off = [coordination.changed.add(() => this.poke()), server.ended.add((exit) => this.#onEnded(exit))];
     this.#timer = setInterval(() => this.poke(), TICK_MS);
     // It may have ended while nobody listened yet.
@@ -154,6 +158,7 @@ export class MemberKeeper {
     if (folder.hasLog) folder.archive(this.holds ?? 'unknown');
     folder.clear();
     state.update({ memberId, initialCluster });
+    this.#startedAtMs = this.#nowMs;
     // etcd takes longer to start than the word that this host holds the member now, and is seen by nobody before.
     await Promise.all([this.#volunteer?.update(this.#value()), server.start({ initialCluster, state: 'existing' })]);
     this.poke();
@@ -180,8 +185,13 @@ export class MemberKeeper {
     this.#endpoint = await coordination.own.addKey(KEYS.endpoints + config.hostname, urls, { wait: false });
   }
 
+  get #nowMs(): number {
+    return this.#context.coordination.shared.connection.clock.now();
+  }
+
   #lookSoon(): void {
     clearTimeout(this.#soon);
+    if (this.#nowMs - this.#startedAtMs > STARTED_WITHIN_MS) return;
     this.#soon = setTimeout(() => this.poke(), STARTING_MS);
   }
 
@@ -199,18 +209,11 @@ export class MemberKeeper {
       const waitMs = RESTART_MS[Math.min(attempt + this.#failures, RESTART_MS.length - 1)] ?? 0;
       await new Promise((resolve) => setTimeout(resolve, waitMs));
       if (this.#isClosed) return;
-      if (this.#mayHaveBeenRemoved(exit, attempt) && (await this.#wasRemoved())) return this.#putAway();
+      const isFirst = attempt === 0 && this.#failures === 0;
+      if (mayHaveBeenRemoved(exit, isFirst) && (await wasRemoved(this.#context))) return this.#putAway();
       if (this.#hasLostItsData) return this.#declareLoss();
       if (await this.#restart(exit)) return;
     }
-  }
-
-  /**
-   * One that was killed for the first time is started again unasked: without a leader nobody could tell for seconds, and a member that
-   * was removed is told so by the others and ends as such.
-   */
-  #mayHaveBeenRemoved({ reason }: EtcdExit, attempt: number): boolean {
-    return attempt > 0 || this.#failures > 0 || (reason !== 'killed' && reason !== 'panic');
   }
 
   /** It has run, and nothing of that is left: under its old id in an empty folder it would know nothing of what it has voted for. */
@@ -236,6 +239,7 @@ export class MemberKeeper {
     // Once there is a log it starts from that, or not at all.
     if (folder.hasLog) state.update({ initialCluster: undefined });
     const initialCluster = state.current?.initialCluster;
+    this.#startedAtMs = this.#nowMs;
     try {
       await server.start(initialCluster === undefined ? undefined : { initialCluster, state: 'existing' });
       return true;
@@ -243,12 +247,6 @@ export class MemberKeeper {
       log('%s', messageOf(error));
       return false;
     }
-  }
-
-  async #wasRemoved(): Promise<boolean> {
-    const { coordination, admin, book, config, server } = this.#context;
-    const others = book.all().filter((url) => url !== server.url && !config.advertiseClientUrls.includes(url));
-    return (await askMembership(admin, others, coordination.clusterId, this.holds ?? '')) === 'removed';
   }
 
   async #putAway(): Promise<void> {
@@ -300,17 +298,6 @@ export class MemberKeeper {
   }
 
   #value(): string {
-    const { config, incarnation, etcdVersion } = this.#context;
-    const value: VolunteerValue = {
-      incarnation,
-      peerUrls: config.advertiseServerUrls,
-      clientUrls: config.advertiseClientUrls,
-      proven: this.#problem === undefined,
-      problem: this.#problem,
-      etcdVersion,
-      holds: this.holds,
-      afterOutage: this.#outage !== undefined,
-    };
-    return JSON.stringify(value);
+    return volunteerValue(this.#context, this.#problem, this.#outage !== undefined);
   }
 }

@@ -27,7 +27,9 @@ function addHostCommands(elastic: Command, context: Context, exitWith: Exit): vo
   hostOptions(
     elastic
       .command('run')
-      .description('run this host, until a signal: ^C leaves the cluster, SIGTERM stops and stays a member'),
+      .description(
+        'run this host, until a signal: ^C leaves the cluster (the only host stops), SIGTERM stops and stays a member',
+      ),
   )
     .addOption(new Option('--on-signal <what>', 'what ^C and SIGTERM do').choices(['stop', 'leave']))
     .action(async (_: unknown, command: Command) => {
@@ -68,7 +70,7 @@ function addRemoteCommands(elastic: Command, context: Context, exitWith: Exit): 
     });
   elastic
     .command('resize <size>')
-    .description('say how many voters there should be, from 1 to 99')
+    .description('say how many voters there should be, from 1 to 99, and hear how many the hosts at hand allow')
     .action(async (size: string, _: unknown, command: Command) =>
       exitWith(await resize(context, flagsOf(command), size)),
     );
@@ -86,7 +88,7 @@ function addRemoteCommands(elastic: Command, context: Context, exitWith: Exit): 
     });
   elastic
     .command('heal')
-    .description('after a NOSPACE alarm: compact, defragment one member after the other, disarm')
+    .description('after a NOSPACE alarm: compact, defragment one member after the other, disarm; without one, nothing')
     .action(async (_: unknown, command: Command) => exitWith(await heal(context, flagsOf(command))));
 }
 

@@ -1,7 +1,8 @@
 import test from 'ava';
-import { afterRecord, afterRemoval, aged } from '../../../src/elastic/carry.ts';
+import { afterNews, afterRecord, afterRemoval, aged } from '../../../src/elastic/carry.ts';
 import { CARRY_MS } from '../../../src/elastic/limits.ts';
 import type { Change, Member, Observed } from '../../../src/elastic/model.ts';
+import { decodeKeys } from '../../../src/elastic/records.ts';
 
 function member(id: string, ageMs: number): Member {
   const status = { ageMs, clusterId: 'c', leader: 'm1', version: '3.4.23' };
@@ -50,6 +51,16 @@ test('what is known from a look grows older with each step, and is forgotten whe
   );
   t.is(second && aged(second, 1_001 + CARRY_MS), undefined);
   t.is(aged(LOOK, 999), undefined);
+});
+
+test('news of the keys count where they are no older than the look, and the record is still the same', (t) => {
+  const looked = { ...LOOK, keysRevision: 10, listed: ['m1', 'm2'] };
+  const keys = { ...decodeKeys('/_elastic', []), changeRevision: 5, endpoints: new Map([['m1', ['http://m1:2379']]]) };
+  t.deepEqual(afterNews(looked, keys, 11)?.listed, ['m1']);
+  t.is(afterNews(looked, keys, 11)?.idealSize, 3);
+  t.is(afterNews(looked, keys, 9), undefined);
+  t.is(afterNews(looked, { ...keys, changeRevision: 6 }, 11), undefined);
+  t.is(afterNews(LOOK, keys, 11), undefined);
 });
 
 test('a member whose removal was answered is none any more', (t) => {

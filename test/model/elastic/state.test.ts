@@ -7,6 +7,8 @@ import { DataFolder } from '../../../src/elastic/data-folder.ts';
 import { EndpointBook } from '../../../src/elastic/endpoint-book.ts';
 import { describeExit } from '../../../src/elastic/etcd-process.ts';
 import { isAlive, lockFolder, startOf } from '../../../src/elastic/folder-lock.ts';
+import { makeFolder } from '../../../src/elastic/new-folder.ts';
+import { mayHaveBeenRemoved } from '../../../src/elastic/own-removal.ts';
 import { StateFile } from '../../../src/elastic/state-file.ts';
 import { bindToThisProcess, temporaryFolder } from '../../support/children.ts';
 import { until } from '../../support/wait.ts';
@@ -87,6 +89,28 @@ test('a client goes to its own member first, then to all that are published, and
   t.deepEqual(book.next(), ['b', 'a']);
   for (let attempt = 0; attempt < 4; attempt++) book.next();
   t.deepEqual(book.next(), ['b', 'a', 'seed']);
+});
+
+test('a folder that a start has made is taken away with what was made above it, and one that holds anything stays', (t) => {
+  const above = temporaryFolder('made-');
+  const unmakeEmpty = makeFolder(join(above, 'a', 'b'));
+  t.true(existsSync(join(above, 'a', 'b')));
+  unmakeEmpty();
+  t.false(existsSync(join(above, 'a')));
+  t.true(existsSync(above));
+  makeFolder(above)();
+  t.true(existsSync(above), 'it was there before');
+  const unmakeUsed = makeFolder(join(above, 'c', 'd'));
+  writeFileSync(join(above, 'c', 'data'), '');
+  unmakeUsed();
+  t.true(existsSync(join(above, 'c', 'data')));
+  t.false(existsSync(join(above, 'c', 'd')));
+});
+
+test('an etcd that was killed is started again unasked, once; whatever else ended may have been removed', (t) => {
+  t.false(mayHaveBeenRemoved(describeExit(null, 'SIGKILL'), true));
+  t.true(mayHaveBeenRemoved(describeExit(null, 'SIGKILL'), false));
+  for (const code of [0, 1]) t.true(mayHaveBeenRemoved(describeExit(code, null), true));
 });
 
 test('etcd’s exit codes are understood', (t) => {
