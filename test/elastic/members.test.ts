@@ -92,7 +92,7 @@ for (const [which, index] of [
         CHANGE_PATIENCE_MS,
       );
       t.is(after.clusterId, before.clusterId);
-      t.regex(host.stderr, /the data of member \d+ is gone/);
+      t.regex(host.stderr, /the data of member [0-9a-f]+ is gone/);
       t.notRegex(host.stderr, /panicked/);
     },
   );
