@@ -92,6 +92,8 @@ test('each command says what it did with its exit code, and what is wrong in one
     CHANGE_PATIENCE_MS,
   );
   const nowhere = await elastic('http://127.0.0.1:1', 'status');
+  const told = await elastic('http://127.0.0.1:1', 'status', '--state-dir', h1.stateDir);
+  t.regex(told.stderr, /h1 remembers cluster [0-9a-f]+ with h\d at http.*: it serves when .* recover on this host/);
   t.is(nowhere.code, 1);
   t.regex(
     nowhere.stderr,

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts';
 import { type GlobalFlags, parseList, parsePositiveSeconds } from '../options.ts';
 import { collect, parseCount } from './flags.ts';
 import { type RecoverFlags, recover, restore } from './offline-commands.ts';
-import { backup, heal, leave, plan, resize, status, type WaitFlags, wait } from './remote-commands.ts';
+import { backup, heal, leave, plan, resize, type StatusFlags, status, wait } from './remote-commands.ts';
 import type { RunFlags } from './run.ts';
 
 type Exit = (code: number) => void;
@@ -55,7 +55,11 @@ function addRemoteCommands(elastic: Command, context: Context, exitWith: Exit): 
       'one row a host; what is wrong, what is being done, what to do. Exit 0 only when healthy and as wanted',
     )
     .option('--watch', 'go on as it changes')
-    .action(async (_: unknown, command: Command) => exitWith(await status(context, flagsOf<WaitFlags>(command))));
+    .option(
+      '--state-dir <folder>',
+      'a host’s, for when no member answers (default: that of the host of this name, here)',
+    )
+    .action(async (_: unknown, command: Command) => exitWith(await status(context, flagsOf<StatusFlags>(command))));
   elastic
     .command('plan')
     .description('what would be done now and why, without doing it')

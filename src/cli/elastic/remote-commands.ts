@@ -7,9 +7,11 @@ import { EXIT_ERROR, EXIT_OK, UsageError } from '../exit.ts';
 import { connectOptions, type GlobalFlags } from '../options.ts';
 import { escapeLines, writeJson } from '../output.ts';
 import { interruptible } from '../session.ts';
+import { withMemory } from './remembered.ts';
 
-export interface WaitFlags extends GlobalFlags {
+export interface StatusFlags extends GlobalFlags {
   watch?: boolean;
+  stateDir?: string;
 }
 
 const WATCH_MS = 500;
@@ -39,7 +41,7 @@ async function withRemote<T>(context: Context, flags: GlobalFlags, body: Body<T>
 }
 
 /** 0 only when the cluster is healthy and as wanted. */
-export async function status(context: Context, flags: WaitFlags): Promise<number> {
+export async function status(context: Context, flags: StatusFlags): Promise<number> {
   const { statusText } = await import('../../elastic/status-text.ts');
   const show = (state: ClusterStatus) => {
     if (flags.json) writeJson(context.stdout, state);
@@ -47,7 +49,12 @@ export async function status(context: Context, flags: WaitFlags): Promise<number
     return state.healthy && state.converged ? EXIT_OK : EXIT_ERROR;
   };
   return withRemote(context, flags, async (remote, signal) => {
-    if (!flags.watch) return show(await remote.status());
+    if (!flags.watch) {
+      const look = remote
+        .status()
+        .catch(async (error: unknown) => Promise.reject(await withMemory(error, flags.stateDir)));
+      return show(await look);
+    }
     let last = '';
     while (!signal.aborted && !context.stdout.closed.aborted) {
       last = await showIfNew(context, remote, flags, last, statusText);
@@ -61,7 +68,7 @@ export async function status(context: Context, flags: WaitFlags): Promise<number
 async function showIfNew(
   context: Context,
   remote: ElasticRemote,
-  flags: WaitFlags,
+  flags: StatusFlags,
   last: string,
   statusText: (state: ClusterStatus) => string,
 ): Promise<string> {
@@ -76,7 +83,7 @@ async function showIfNew(
 
 function describe(
   state: ClusterStatus | Error,
-  flags: WaitFlags,
+  flags: StatusFlags,
   statusText: (state: ClusterStatus) => string,
 ): string {
   if (state instanceof Error) {
@@ -115,7 +122,8 @@ export async function resize(context: Context, flags: GlobalFlags, text: string)
   if (size === undefined) throw new UsageError(`the size "${text}" is none: it is a whole number from 1 to 99`);
   return withRemote(context, flags, async (remote) => {
     await remote.resize(size);
-    const hosts = await remote.hostCount();
+    // The size stands, whether or not it can be seen what comes of it.
+    const hosts = await remote.hostCount().catch(() => size);
     const voters = voterCount(size, hosts);
     if (flags.json) writeJson(context.stdout, { idealSize: size, hosts, voters });
     else context.stdout.write(`${resizeText(size, hosts, voters)}\n`);
