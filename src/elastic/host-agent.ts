@@ -65,7 +65,11 @@ export class HostAgent {
     const own = new Set([...config.advertiseClientUrls, ...config.clientUrls]);
     const known = [...(this.#state.current?.endpoints ?? []), ...config.seeds];
     this.#book = new EndpointBook(known.filter((url) => !own.has(url)));
-    this.admin = new ClusterAdmin({ credentials: config.credentials, auth: config.auth });
+    this.admin = new ClusterAdmin({
+      credentials: config.credentials,
+      auth: config.auth,
+      voters: () => this.#book.all(),
+    });
   }
 
   get holds(): string | undefined {

@@ -36,7 +36,7 @@ export class ElasticRemote {
 
   constructor(options: RemoteOptions) {
     this.#options = options;
-    this.admin = new ClusterAdmin(options);
+    this.admin = new ClusterAdmin({ ...options, voters: () => options.endpoints });
     const source = sourceFromAny(this.admin, options.endpoints, options.namespace);
     this.#observer = new Observer(source, this.admin, this.#clock, undefined, () => {});
   }

@@ -14,6 +14,8 @@ export interface ClusterAdminOptions {
   readonly credentials?: Source<Credentials | undefined> | undefined;
   readonly auth?: Source<Auth | undefined> | undefined;
   readonly grpcOptions?: Readonly<Record<string, string | number>> | undefined;
+  /** Members that may let a user log in, which a learner does not: etcd 3.5.30 tells its status to known users alone. */
+  readonly voters?: (() => readonly string[]) | undefined;
 }
 
 /** Ids are decimal, as etcd's protocol has them; etcdctl prints them in hexadecimal. */
@@ -259,9 +261,34 @@ export class ClusterAdmin {
       this.#connected.add(transport);
       return response;
     } catch (error) {
+      if (await this.#borrowToken(url, transport, error, timeoutMs)) {
+        this.#connected.add(transport);
+        return await transport.call<Response>(service, method, request, timeoutMs);
+      }
       if (error instanceof ConnectionError && !isOwnWord(error)) await this.forget(url);
       throw error;
     }
+  }
+
+  /** For a learner that lets nobody log in: the token of a voter, which it knows as well. A newer one where that has run out. */
+  async #borrowToken(url: string, learner: Transport, error: unknown, timeoutMs: number): Promise<boolean> {
+    const { auth, voters } = this.#options;
+    if (auth === undefined || !voters || !/not supported for learner/.test(String(error))) return false;
+    for (const other of voters().filter((one) => one !== url)) {
+      try {
+        const voter = await this.#at(other);
+        const login = () => voter.authenticate(timeoutMs);
+        if (voter.token === undefined || voter.token === learner.token)
+          await (this.#connected.has(voter) ? login() : voter.connecting(login));
+        this.#connected.add(voter);
+        if (voter.token === undefined) continue;
+        learner.present(voter.token);
+        return true;
+      } catch {
+        // Another learner, or nobody.
+      }
+    }
+    return false;
   }
 
   #at(url: string): Promise<Transport> {

@@ -198,6 +198,13 @@ export class Transport {
     return this.#authenticating;
   }
 
+  /** A token that any member has given is known to all of them. */
+  present(token: string): void {
+    this.#token = token;
+    this.#metadata = this.#bareMetadata.clone();
+    this.#metadata.set('token', token);
+  }
+
   /** A call with one answer. A token that has run out is renewed, once. Rejects with an EphemeralError. */
   async call<Response>(
     service: 'KV' | 'Lease' | 'Cluster' | 'Maintenance',
@@ -292,9 +299,7 @@ export class Transport {
         this.#bareMetadata,
         deadline,
       );
-      this.#token = token;
-      this.#metadata = this.#bareMetadata.clone();
-      this.#metadata.set('token', token);
+      this.present(token);
     } catch (failure) {
       // As etcd's own clients do: users and passwords may be rolled out before authentication is switched on.
       if (!isAuthDisabled(failure as GrpcFailure)) throw this.#translate(failure, timeoutMs);
