@@ -10,7 +10,7 @@ const INTERVAL_MS = { memory: 60, disk: 400 };
 const CHANGES_A_ROUND = 20;
 const WARM = 4;
 /** At the size that a bar is about, so many changes that a p99 means something. */
-const ROUNDS = { compared: 10, others: 2 };
+const ROUNDS = { compared: 10, others: 1 };
 
 function intervalOf({ options }: Bench): number {
   return options.fsync ? INTERVAL_MS.disk : INTERVAL_MS.memory;

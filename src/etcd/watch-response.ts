@@ -24,6 +24,7 @@ const NO_EVENTS: readonly WatchEvent[] = [];
 const FIELD_SHIFT = 3;
 const WIRE_TYPE_MASK = 7;
 const TWO_32 = 2 ** 32;
+const SMALL_BYTES = 7;
 /** `EventType.DELETE`. */
 const DELETE = 1;
 
@@ -96,11 +97,9 @@ function decodeKeyValue(reader: Reader): KeyValue {
   while (reader.pos < end) {
     const tag = reader.uint32();
     switch (tag >>> FIELD_SHIFT) {
-      case 1: {
-        const bytes = reader.bytes();
-        key = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+      case 1:
+        key = reader.string();
         break;
-      }
       case 2:
         createRevision = int64(reader);
         break;
@@ -128,8 +127,21 @@ function endOf(reader: Reader): number {
   return reader.pos + length;
 }
 
-/** Revisions, versions and ids of watches stay far below 2^53. */
+/** Revisions, versions and ids of watches stay far below 2^53, and so take seven bytes at most; but -1 takes ten. */
 function int64(reader: Reader): number {
+  const { buf, pos, len } = reader;
+  const end = Math.min(len, pos + SMALL_BYTES);
+  let value = 0;
+  let factor = 1;
+  for (let at = pos; at < end; at += 1) {
+    const byte = buf[at] as number;
+    value += (byte & 0x7f) * factor;
+    if (byte < 0x80) {
+      reader.pos = at + 1;
+      return value;
+    }
+    factor *= 0x80;
+  }
   const { low, high } = reader.int64();
   return high * TWO_32 + (low >>> 0);
 }

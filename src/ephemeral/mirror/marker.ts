@@ -111,7 +111,7 @@ export function encodeMarker({ lock, keys, dirs, digest }: Marker): string {
  */
 export function decodeMarker(bytes: Uint8Array, writtenAt: number): Marker | undefined {
   try {
-    const wire = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()) as WireMarker;
+    const wire = JSON.parse(textOf(bytes)) as WireMarker;
     const { v, lock, from, to, touched, values = [], dirs, digest } = wire;
     if (v !== 1 || typeof lock !== 'string') return undefined;
     if (!isSpan(from, to, writtenAt) || !isSpan(dirs.from, dirs.to, writtenAt)) return undefined;
@@ -121,6 +121,10 @@ export function decodeMarker(bytes: Uint8Array, writtenAt: number): Marker | und
   } catch {
     return undefined;
   }
+}
+
+function textOf(bytes: Uint8Array): string {
+  return (Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)).toString();
 }
 
 function isSpan(from: number, to: number, writtenAt: number): boolean {
