@@ -1,6 +1,7 @@
-import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClusterAdmin } from '../etcd/cluster-admin.ts';
+import { makeFolder } from './new-folder.ts';
 
 /** Enough to go back beyond the changes of one resize. */
 const KEPT = 8;
@@ -8,7 +9,7 @@ const NAME = /^snapshot-.*\.db$/;
 
 /** A snapshot under a name that sorts by time; of several, the newest are kept. Returns its path. */
 export async function takeBackup(admin: ClusterAdmin, url: string, folder: string, now: Date): Promise<string> {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   const path = join(folder, `snapshot-${now.toISOString().replace(/[:.]/g, '-')}.db`);
   const draft = `${path}.part`;
   try {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { DataFolder } from '../../../src/elastic/data-folder.ts';
@@ -12,6 +12,16 @@ import { mayHaveBeenRemoved } from '../../../src/elastic/own-removal.ts';
 import { StateFile } from '../../../src/elastic/state-file.ts';
 import { bindToThisProcess, temporaryFolder } from '../../support/children.ts';
 import { until } from '../../support/wait.ts';
+
+test('a folder that cannot be made is an error that says so, and leaves nothing', (t) => {
+  const above = temporaryFolder('folder-');
+  const file = join(above, 'file');
+  writeFileSync(file, '');
+  for (const path of [file, join(file, 'below'), ...(process.platform === 'linux' ? ['/proc/none/below'] : [])]) {
+    t.throws(() => makeFolder(path), { code: 'INVALID_OPTION', message: /cannot be made .*: name another one/ });
+  }
+  t.deepEqual(readdirSync(above), ['file']);
+});
 
 test('a folder has one holder, and a dead one’s lock is taken over', async (t) => {
   const path = join(temporaryFolder('lock-'), 'agent.lock');
