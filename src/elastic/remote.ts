@@ -23,7 +23,7 @@ export interface RemoteOptions extends ClusterAdminOptions {
 const CALL_TIMEOUT_MS = 2_000;
 const POLL_MS = 200;
 /** An election takes about 2 s: a look may fall into one. */
-const LOOKS_FOR_LEADER = 15;
+const LEADER_PATIENCE_MS = 3_000;
 
 /** A cluster as seen from any shell: looks, and writes what its controller then acts upon. */
 export class ElasticRemote {
@@ -110,12 +110,14 @@ export class ElasticRemote {
   }
 
   async leaderUrl(): Promise<string> {
-    for (let look = 0; look < LOOKS_FOR_LEADER; look++) {
+    // By time, not by looks: where members are dead, each look takes seconds.
+    const untilMs = performance.now() + LEADER_PATIENCE_MS;
+    do {
       const { observed } = (await this.look()).view;
       const url = observed.members.find(({ id }) => id === observed.leader)?.clientUrls[0];
       if (url !== undefined) return url;
       await sleep(POLL_MS);
-    }
+    } while (performance.now() < untilMs);
     throw new ClusterStateError('the cluster has no leader now: see ephemeral elastic status');
   }
 
