@@ -28,9 +28,12 @@ export async function bootOurs(note: Note): Promise<void> {
   const log = join(`${options.dataDir}.state`, 'etcd.log');
   for (const step of ['boot of the first', 'restart of an only one'] as const) {
     const cluster = new ElasticCluster(options);
-    const ms = await timed(() => cluster.start());
-    note(step, ms, loneElectionMs(log));
-    await cluster.stop();
+    try {
+      const ms = await timed(() => cluster.start());
+      note(step, ms, loneElectionMs(log));
+    } finally {
+      await cluster.stop();
+    }
   }
 }
 
