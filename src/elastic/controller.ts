@@ -45,8 +45,8 @@ export interface StepResult {
 }
 
 /**
- * One look, or what is still known from the last one, and at most one step. A step that fails is no reason to forget what was seen: a change that etcd refuses again and again
- * would never be found to have lapsed.
+ * One look, or what is still known from the last one, and at most one step. A step that fails is no reason to forget what was seen: a
+ * change that etcd refuses again and again would never be found to have lapsed.
  */
 export async function controllerStep(
   port: ControllerPort,

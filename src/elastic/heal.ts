@@ -6,8 +6,8 @@ import type { View } from './observer.ts';
 const CALL_TIMEOUT_MS = 10_000;
 
 /**
- * After a NOSPACE alarm, and only then: drops history, gives the room back one member at a time, the leader last, then disarms. Writes are refused
- * until the end of it, so nobody is the worse for the pauses.
+ * After a NOSPACE alarm, and only then: drops history, gives the room back one member at a time, the leader last, then disarms. Writes
+ * are refused until the end of it, so nobody is the worse for the pauses.
  */
 export async function heal(
   admin: ClusterAdmin,

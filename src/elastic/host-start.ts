@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../core/clock.ts';
 import { InvalidOptionError } from '../core/errors.ts';
 import { debugLog, messageOf } from '../core/log.ts';
-import type { ClusterAdmin, EndpointStatus } from '../etcd/cluster-admin.ts';
+import { type ClusterAdmin, type EndpointStatus, isForVotersOnly } from '../etcd/cluster-admin.ts';
 import { Coordination, wrongCluster } from './coordination.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { EndpointBook } from './endpoint-book.ts';
@@ -162,7 +162,7 @@ export class HostStart {
       return true;
     } catch (error) {
       log('seed %s: %s', url, messageOf(error));
-      if (this.#parts.config.auth && /not supported for learner/.test(messageOf(error))) this.#adviseAgainst(url);
+      if (this.#parts.config.auth && isForVotersOnly(error)) this.#adviseAgainst(url);
       return false;
     }
   }

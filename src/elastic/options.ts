@@ -122,6 +122,14 @@ const NAMES: readonly string[] = [
 
 const TUNING_NAMES = ['autoCompaction', 'quotaBytes', 'snapshotCount', 'heartbeatMs', 'electionMs', 'extraArgs'];
 
+export function defaultDataDir(hostname: string): string {
+  return `${hostname}.elastic`;
+}
+
+export function defaultStateDir(dataDir: string): string {
+  return `${dataDir}.state`;
+}
+
 /** @throws InvalidOptionError, before anything is started */
 export function resolveElasticOptions(options: ElasticOptions): ElasticConfig {
   checkNames(options);
@@ -130,7 +138,7 @@ export function resolveElasticOptions(options: ElasticOptions): ElasticConfig {
     throw new InvalidOptionError(`hostname "${hostname}" is none: no "/", "=", "," or space, and no "_" at its start`);
   }
   const seeds = options.seeds === undefined ? [] : checkUrls('seeds', options.seeds);
-  const dataDir = resolve(options.dataDir ?? `${hostname}.elastic`);
+  const dataDir = resolve(options.dataDir ?? defaultDataDir(hostname));
   const config: ElasticConfig = {
     hostname,
     seeds,
@@ -140,7 +148,7 @@ export function resolveElasticOptions(options: ElasticOptions): ElasticConfig {
     noNetwork: options.noNetwork ?? false,
     namespace: checkNamespace(options.namespace ?? '/_elastic'),
     dataDir,
-    stateDir: resolve(options.stateDir ?? `${dataDir}.state`),
+    stateDir: resolve(options.stateDir ?? defaultStateDir(dataDir)),
     idealClusterSize: checkSize(options.idealClusterSize),
     policy: checkPolicy(options),
     etcdPath: options.etcdPath,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../core/clock.ts';
 import { ConnectionError } from '../core/errors.ts';
 import { messageOf } from '../core/log.ts';
-import { ClusterAdmin, type ClusterAdminOptions } from '../etcd/cluster-admin.ts';
+import { ClusterAdmin, type ClusterAdminOptions, isForVotersOnly } from '../etcd/cluster-admin.ts';
 import { takeBackup } from './backup.ts';
 import { dynamicSize } from './chooser.ts';
 import { ClusterStateError, ElasticTimeoutError } from './errors.ts';
@@ -159,7 +159,7 @@ export class ElasticRemote {
 }
 
 function unanswered(endpoints: readonly string[], cause: ConnectionError): ConnectionError {
-  const advice = /not supported for learner/.test(cause.message)
+  const advice = isForVotersOnly(cause)
     ? 'a learner knows no more than its own state: name a voter, by --endpoints'
     : 'start the hosts with ephemeral elastic run, or name others by --endpoints; if most members are lost for good: ' +
       'ephemeral elastic recover, on a host that has its data still';

@@ -41,7 +41,7 @@ export class StateFile {
   constructor(folder: string) {
     this.#unmake = makeFolder(folder);
     this.path = join(folder, FILE);
-    this.#state = readState(this.path);
+    this.#state = readState(folder);
   }
 
   /** As the data folder's. What etcd wrote of its failure stays. */
@@ -73,7 +73,8 @@ export class StateFile {
   }
 }
 
-export function readState(path: string): HostState | undefined {
+export function readState(folder: string): HostState | undefined {
+  const path = join(folder, FILE);
   let text: string;
   try {
     text = readFileSync(path, 'utf8');

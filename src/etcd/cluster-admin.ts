@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { AlarmAction, AlarmType, type IRangeResponse } from 'etcd3';
 import { ConnectionError } from '../core/errors.ts';
+import { messageOf } from '../core/log.ts';
 import type { KeyValue } from '../core/store.ts';
 import { parseEndpoint } from './endpoints.ts';
 import { rangeRequest, toHeader, toRangeResult } from './messages.ts';
@@ -273,7 +274,7 @@ export class ClusterAdmin {
   /** For a learner that lets nobody log in: the token of a voter, which it knows as well. A newer one where that has run out. */
   async #borrowToken(url: string, learner: Transport, error: unknown, timeoutMs: number): Promise<boolean> {
     const { auth, voters } = this.#options;
-    if (auth === undefined || !voters || !/not supported for learner/.test(String(error))) return false;
+    if (auth === undefined || !voters || !isForVotersOnly(error)) return false;
     for (const other of voters().filter((one) => one !== url)) {
       try {
         const voter = await this.#at(other);
@@ -311,9 +312,14 @@ export class ClusterAdmin {
   }
 }
 
+/** Whether a learner said that it does not do this. */
+export function isForVotersOnly(error: unknown): boolean {
+  return /not supported for learner/.test(messageOf(error));
+}
+
 /** What etcd itself refuses for now, under the code of an unreachable server: the connection has just brought its answer. */
-function isOwnWord({ message }: ConnectionError): boolean {
-  return /unhealthy cluster|not supported for learner/.test(message);
+function isOwnWord(error: ConnectionError): boolean {
+  return isForVotersOnly(error) || /unhealthy cluster/.test(error.message);
 }
 
 interface RawMembers {

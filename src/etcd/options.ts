@@ -67,17 +67,13 @@ function checkAuth(auth: Auth): void {
 }
 
 function checkGrpcOptions(options: unknown): void {
-  const isRecord = typeof options === 'object' && options !== null && !Array.isArray(options);
-  const wrong = isRecord
-    ? Object.entries(options).find(([, value]) => typeof value !== 'string' && typeof value !== 'number')
-    : [];
-  if (wrong === undefined) return;
-  const [name] = wrong;
-  throw new InvalidOptionError(
-    name === undefined
-      ? 'grpcOptions: must be an object of channel options'
-      : `grpcOptions: ${name} must be text or a number`,
-  );
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new InvalidOptionError('grpcOptions: must be an object of channel options');
+  }
+  for (const [name, value] of Object.entries(options)) {
+    if (typeof value !== 'string' && typeof value !== 'number')
+      throw new InvalidOptionError(`grpcOptions: ${name} must be text or a number`);
+  }
 }
 
 function isFunction<T>(source: Source<T>): source is () => T | Promise<T> {

@@ -1,20 +1,15 @@
 import { hostname } from 'node:os';
-import { join } from 'node:path';
 import { ConnectionError } from '../../core/errors.ts';
-
-/** Where a host keeps its state if nobody says otherwise. */
-function defaultFolder(): string {
-  return `${hostname()}.elastic.state`;
-}
 
 /** When no member answers: what this host remembers of them, and what that leaves to be done. */
 export async function withMemory(error: unknown, stateDir: string | undefined): Promise<unknown> {
   if (!(error instanceof ConnectionError)) return error;
-  const [{ readState }, { toHex }] = await Promise.all([
+  const [{ readState }, { toHex }, { defaultDataDir, defaultStateDir }] = await Promise.all([
     import('../../elastic/state-file.ts'),
     import('../../elastic/ids.ts'),
+    import('../../elastic/options.ts'),
   ]);
-  const state = readState(join(stateDir ?? defaultFolder(), 'state.json'));
+  const state = readState(stateDir ?? defaultStateDir(defaultDataDir(hostname())));
   if (!state || state.members.length === 0) return error;
   const { host, clusterId, members, memberId } = state;
   const names = members.map(({ name, clientUrls }) => `${name} at ${clientUrls.join()}`).sort();
